@@ -1,0 +1,52 @@
+# Everything runs in .venv, which `make setup` makes from requirements.lock.
+PYTHON ?= python3
+export HUDI_VERSION ?= 1.2.0
+BIN := .venv/bin
+JAR := .venv/ivy/jars/org.apache.hudi_hudi-spark3.5-bundle_2.12-$(HUDI_VERSION).jar
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+.PHONY: help setup demo ingest build test lint lock clean
+
+help: ## show what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+
+setup: .venv/installed $(JAR) ## make .venv from the lock file; fetch Java and Hudi
+
+demo: setup ## recorded events to gold, on the screen
+	@python -m demo
+
+ingest: setup ## bring files into bronze: make ingest FILES="PATH…"
+	@python -m ingest files $(FILES)
+
+build: setup ## dbt build: bronze to gold
+	@dbt build --profiles-dir profiles
+
+test: setup ## every test
+	@python -m pytest
+
+lint: setup ## sqlfluff, ruff, mypy, dbt parse
+	@sqlfluff lint --disable-progress-bar models macros tests/dbt
+	@ruff check . && ruff format --check .
+	@mypy
+	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
+
+lock: setup ## write requirements.lock anew from pyproject.toml
+	@uv pip compile --quiet --all-extras --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
+
+clean: ## remove the lake and what dbt made
+	@rm -rf "$${LAKE_ROOT:-.lake}" target logs
+
+.venv/installed: requirements.lock pyproject.toml
+	@echo "setup: making .venv from requirements.lock"
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v < (3, 13) \
+	  else "setup: Python 3.11 or 3.12 is needed, this is %d.%d; name one: make PYTHON=…" % v[:2])'
+	@$(PYTHON) -m venv .venv
+	@pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@sh ingest/java.sh
+	@touch $@
+
+$(JAR): .venv/installed
+	@python -m ingest.jars
+	@touch $@

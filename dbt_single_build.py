@@ -1,0 +1,42 @@
+"""A dbt plugin: one embedded build a lake, and a second one is told who is at work.
+
+The embedded metastore (Derby) takes one process. Without this, a second `dbt build` ends
+in a Java trace that names nobody. dbt loads every module on its path whose name starts
+with ``dbt_`` and instantiates what it lists under ``plugins``.
+"""
+
+from contextlib import ExitStack
+
+from dbt.flags import get_flags
+from dbt.plugins import dbtPlugin
+
+from ingest.config import lake_root
+from ingest.errors import UserError
+from ingest.lock import only_one
+
+# The commands that reach the metastore.
+CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
+CONNECTING |= {"run-operation", "freshness", "generate", "docs", "retry"}
+
+_held = ExitStack()
+_is_held = False
+
+
+class SingleBuild(dbtPlugin):
+    """Takes the lake's lock for as long as this process lives."""
+
+    def initialize(self) -> None:
+        """Take the lock, once a process; refuse if another process has it."""
+        global _is_held
+        flags = get_flags()
+        embedded = getattr(flags, "TARGET", None) in (None, "embedded")
+        if _is_held or not embedded or getattr(flags, "WHICH", None) not in CONNECTING:
+            return
+        try:
+            _held.enter_context(only_one(lake_root(), "dbt build"))
+        except UserError as error:
+            raise RuntimeError(str(error)) from error
+        _is_held = True
+
+
+plugins = [SingleBuild]

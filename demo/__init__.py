@@ -1,0 +1,1 @@
+"""The demonstration: recorded Northwind events, from landing files to gold."""

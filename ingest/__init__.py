@@ -1,0 +1,1 @@
+"""Thin PySpark ingest: Debezium records into append-only bronze Hudi tables."""

@@ -1,0 +1,93 @@
+"""What is done with one micro-batch, and the count of what was done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingest.bronze import Bronze, Slice, next_batch
+from ingest.config import REJECTED_TABLE, Topics
+from ingest.events import SKIPPED, classified
+
+
+@dataclass
+class Tally:
+    """Records so far: read, newly written, rejected, skipped."""
+
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+    skipped: int = 0
+    worst_share: float = 0.0
+    reasons: dict[str, int] = field(default_factory=dict)
+
+
+class Batches:
+    """Writes micro-batches of records to bronze; called by Structured Streaming."""
+
+    def __init__(self, bronze: Bronze, topics: Topics) -> None:
+        self.bronze = bronze
+        self.topics = topics
+        self.tables = sorted(set(topics.tables.values())) + [REJECTED_TABLE]
+        self.tally = Tally()
+
+    def __call__(self, records: DataFrame, batch_id: int) -> None:
+        """Write one micro-batch.
+
+        A batch that is given again after a crash finds what it wrote before, and
+        writes the rest; so the number that Spark gives it is of no use here.
+        """
+        rows = classified(records, self.topics).persist()
+        try:
+            slices = self._slices(rows)
+            batch = next_batch(
+                max(self.bronze.mark(table).batch for table in self.tables),
+                datetime.now(UTC),
+            )
+            for table in self.tables:
+                parts = [part for part in slices if part.destination == table]
+                if parts:
+                    of_table = rows.where(F.col("destination") == table)
+                    count = self.bronze.append(of_table, table, parts, batch)
+                    if table != REJECTED_TABLE:
+                        self.tally.written += count
+            self._count(rows, slices)
+        finally:
+            rows.unpersist()
+
+    def _slices(self, rows: DataFrame) -> list[Slice]:
+        found = (
+            rows.groupBy("destination", "topic", "kafka_partition")
+            .agg(
+                F.count("*").alias("rows"),
+                F.min("kafka_offset").alias("low"),
+                F.max("kafka_offset").alias("high"),
+            )
+            .collect()
+        )
+        return [
+            Slice(
+                destination=row["destination"],
+                topic=row["topic"],
+                partition=row["kafka_partition"],
+                rows=row["rows"],
+                low_offset=row["low"],
+                high_offset=row["high"],
+            )
+            for row in found
+        ]
+
+    def _count(self, rows: DataFrame, slices: list[Slice]) -> None:
+        read = sum(part.rows for part in slices)
+        rejected = sum(p.rows for p in slices if p.destination == REJECTED_TABLE)
+        self.tally.read += read
+        self.tally.rejected += rejected
+        self.tally.skipped += sum(p.rows for p in slices if p.destination == SKIPPED)
+        if rejected:
+            self.tally.worst_share = max(self.tally.worst_share, rejected / read)
+            for row in rows.where("reason is not null").groupBy("reason").count().collect():
+                before = self.tally.reasons.get(row["reason"], 0)
+                self.tally.reasons[row["reason"]] = before + row["count"]

@@ -1,0 +1,255 @@
+"""Writes to the bronze Hudi tables: append-only, each record once, one rising batch."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingest.config import REJECTED_TABLE
+
+BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
+EVENT_COLUMNS = (
+    "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
+    "kafka_timestamp timestamp, key string, value string, op string, source_epoch int, "
+    f"source_lsn bigint, source_ts timestamp, source_table string, {BATCH_COLUMNS}"
+)
+REJECTED_COLUMNS = (
+    "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
+    "kafka_timestamp timestamp, key string, value string, source_file string, "
+    f"reason string, {BATCH_COLUMNS}"
+)
+# Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
+ROWS_A_FILE = 50_000
+
+WRITE_OPTIONS = {
+    "hoodie.datasource.write.operation": "bulk_insert",
+    "hoodie.datasource.write.recordkey.field": "event_id",
+    "hoodie.datasource.write.partitionpath.field": "ingest_date",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.bulkinsert.sort.mode": "NONE",
+    # Athena and Trino read version 6; without both, a write upgrades the table silently.
+    "hoodie.write.table.version": "6",
+    "hoodie.write.auto.upgrade": "false",
+    "hoodie.metadata.enable": "false",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.clean.automatic": "false",
+}
+
+# Kept in every commit, so that the next one knows them without reading data.
+MARK_PREFIX = "lakehouse."
+MARK = MARK_PREFIX + "mark"
+
+
+@dataclass
+class Mark:
+    """How far a bronze table has come.
+
+    Attributes:
+        batch: its last ``ingest_batch``, 0 before the first.
+        offsets: the highest ``kafka_offset`` it holds, by ``topic/partition``.
+        has_unplaced: whether it holds records without a position.
+    """
+
+    batch: int = 0
+    offsets: dict[str, int] = field(default_factory=dict)
+    has_unplaced: bool = False
+
+
+@dataclass(frozen=True)
+class Slice:
+    """The part of a batch that has one destination, topic and partition."""
+
+    destination: str
+    topic: str | None
+    partition: int | None
+    rows: int
+    low_offset: int | None
+    high_offset: int | None
+
+    @property
+    def place(self) -> str:
+        """The key of ``Mark.offsets``."""
+        return f"{self.topic}/{self.partition}"
+
+
+class Bronze:
+    """The bronze layer below one warehouse folder."""
+
+    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+        self.spark = spark
+        self.root = f"{warehouse}/bronze.db"
+
+    def path(self, table: str) -> str:
+        """Where a table is."""
+        return f"{self.root}/{table}"
+
+    def create_missing(self, tables: list[str]) -> None:
+        """Create every table that is not there, empty, so that dbt can read it."""
+        for table in tables:
+            if self._timeline(table) is None:
+                empty = self.spark.createDataFrame([], columns_of(table))
+                self._append(empty, table, Mark(), count=0)
+
+    def mark(self, table: str) -> Mark:
+        """How far a table has come, from its newest commit that says so."""
+        timeline = self._timeline(table)
+        if timeline is None:
+            return Mark()
+        utilities = self._hudi().common.table.timeline.TimelineUtils
+        instants = timeline.getReverseOrderedInstants().iterator()
+        while instants.hasNext():
+            metadata = utilities.getCommitMetadata(instants.next(), timeline)
+            text = metadata.getMetadata(MARK)
+            if text is not None:
+                return Mark(**json.loads(text))
+        # Only services (clustering, say) are left on the timeline: ask the data.
+        return self._mark_from_data(table)
+
+    def append(self, rows: DataFrame, table: str, slices: list[Slice], batch: int) -> int:
+        """Append the rows of one destination that the table does not hold yet.
+
+        Args:
+            rows: classified records of that destination, in memory.
+            table: the destination.
+            slices: what the batch holds for it.
+            batch: the ``ingest_batch`` to write.
+
+        Returns:
+            How many rows were written. None are, and no commit is made, where the
+            table has them all.
+        """
+        mark = self.mark(table)
+        fresh = rows.dropDuplicates(["event_id"])
+        known = [part for part in slices if self._may_be_known(part, mark)]
+        if known:
+            fresh = fresh.join(self._ids_like(table, known), on="event_id", how="left_anti")
+        fresh = fresh.select(*_bronze_columns(table, batch)).persist()
+        try:
+            count = fresh.count()
+            if count:
+                self._append(fresh, table, _moved(mark, slices, batch), count=count)
+            return count
+        finally:
+            fresh.unpersist()
+
+    def _may_be_known(self, part: Slice, mark: Mark) -> bool:
+        if part.low_offset is None:
+            return mark.has_unplaced
+        return part.low_offset <= mark.offsets.get(part.place, -1)
+
+    def _ids_like(self, table: str, slices: list[Slice]) -> DataFrame:
+        """The ids that the table holds in the same stretch of the same partitions."""
+        likely: Column = F.lit(False)
+        for part in slices:
+            same = F.col("topic").eqNullSafe(part.topic)
+            if part.low_offset is None:
+                likely = likely | (same & F.col("kafka_offset").isNull())
+            else:
+                likely = likely | (
+                    same
+                    & (F.col("kafka_partition") == part.partition)
+                    & F.col("kafka_offset").between(part.low_offset, part.high_offset)
+                )
+        return (
+            self.spark.read.format("hudi")
+            .load(self.path(table))
+            .where(likely)
+            .select("event_id")
+        )
+
+    def _append(self, rows: DataFrame, table: str, mark: Mark, count: int) -> None:
+        files = max(1, -(-count // ROWS_A_FILE))
+        (
+            rows.coalesce(files)
+            .write.format("hudi")
+            .options(**WRITE_OPTIONS)
+            .option("hoodie.table.name", table)
+            .option("hoodie.datasource.write.commitmeta.key.prefix", MARK_PREFIX)
+            .option(MARK, json.dumps(asdict(mark)))
+            .mode("append")
+            .save(self.path(table))
+        )
+
+    def _hudi(self) -> Any:
+        return self.spark._jvm.org.apache.hudi  # type: ignore[union-attr]
+
+    def _timeline(self, table: str) -> Any:
+        """The table's completed commits, or None where there is no table."""
+        hudi = self._hudi()
+        storage = hudi.storage.hadoop.HadoopStorageConfiguration(
+            self.spark._jsc.hadoopConfiguration()
+        )
+        hadoop_path = self.spark._jvm.org.apache.hadoop.fs.Path(  # type: ignore[union-attr]
+            f"{self.path(table)}/.hoodie/hoodie.properties"
+        )
+        if not hadoop_path.getFileSystem(storage.unwrap()).exists(hadoop_path):
+            return None
+        client = (
+            hudi.common.table.HoodieTableMetaClient.builder()
+            .setConf(storage)
+            .setBasePath(self.path(table))
+            .build()
+        )
+        return client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+
+    def _mark_from_data(self, table: str) -> Mark:
+        places = (
+            self.spark.read.format("hudi")
+            .load(self.path(table))
+            .groupBy("topic", "kafka_partition")
+            .agg(
+                F.max("ingest_batch").alias("batch"),
+                F.max("kafka_offset").alias("offset"),
+            )
+            .collect()
+        )
+        return Mark(
+            batch=max((place.batch for place in places), default=0),
+            offsets={
+                f"{place.topic}/{place.kafka_partition}": place.offset
+                for place in places
+                if place.offset is not None
+            },
+            has_unplaced=any(place.kafka_partition is None for place in places),
+        )
+
+
+def columns_of(table: str) -> str:
+    """The columns of a bronze table, as a Spark DDL string."""
+    return REJECTED_COLUMNS if table == REJECTED_TABLE else EVENT_COLUMNS
+
+
+def next_batch(last: int, now: datetime) -> int:
+    """A number above ``last`` that says when, in UTC: yyyyMMddHHmmssSSS."""
+    return max(last + 1, int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]))
+
+
+def _bronze_columns(table: str, batch: int) -> list[Column]:
+    text = str(batch)
+    computed = {
+        "ingested_at": F.current_timestamp(),
+        "ingest_batch": F.lit(batch).cast("bigint"),
+        "ingest_date": F.lit(f"{text[:4]}-{text[4:6]}-{text[6:8]}"),
+    }
+    if table == REJECTED_TABLE:
+        computed["value"] = F.col("record")
+    names = [column.split()[0] for column in columns_of(table).split(", ")]
+    return [computed.get(name, F.col(name)).alias(name) for name in names]
+
+
+def _moved(mark: Mark, slices: list[Slice], batch: int) -> Mark:
+    offsets = dict(mark.offsets)
+    for part in slices:
+        if part.high_offset is not None:
+            offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
+    return Mark(
+        batch=batch,
+        offsets=offsets,
+        has_unplaced=mark.has_unplaced
+        or any(part.high_offset is None for part in slices),
+    )

@@ -1,0 +1,67 @@
+"""What the user sets: the lake's place and ``topics.toml``."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ingest.errors import UserError
+
+TOPICS_FILE = Path(__file__).with_name("topics.toml")
+REJECTED_TABLE = "rejected_events"
+
+
+def lake_root() -> str:
+    """The folder or URL that everything local lives below (``LAKE_ROOT``)."""
+    return os.environ.get("LAKE_ROOT", ".lake").rstrip("/")
+
+
+@dataclass(frozen=True)
+class Topics:
+    """Bronze table and source epoch of every configured topic."""
+
+    tables: dict[str, str]
+    epochs: dict[str, int]
+
+
+def read_topics(path: Path = TOPICS_FILE) -> Topics:
+    """Read and check the topics file.
+
+    Raises:
+        UserError: the file is missing, is no TOML, or says something else than
+            ``[topics]`` (topic to table name) and ``[epochs]`` (topic to a whole
+            number from 0).
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"cannot read {path}: {error}") from error
+
+    unknown = sorted(content.keys() - {"topics", "epochs"})
+    if unknown:
+        raise UserError(f"{path}: unknown section [{unknown[0]}]; known: topics, epochs")
+
+    tables, epochs = content.get("topics", {}), content.get("epochs", {})
+    if not tables:
+        raise UserError(f"{path}: [topics] names no topic, so there is nothing to ingest")
+    for topic, table in tables.items():
+        if not isinstance(table, str) or not re.fullmatch(r"[a-z_][a-z0-9_]*", table):
+            raise UserError(
+                f"{path}: topic '{topic}' names the table {table!r}; a table's name is"
+                " lower-case letters, digits and underscores"
+            )
+        if table == REJECTED_TABLE:
+            raise UserError(
+                f"{path}: '{REJECTED_TABLE}' is the quarantine, no topic's table"
+            )
+    for topic, epoch in epochs.items():
+        if topic not in tables:
+            raise UserError(f"{path}: [epochs] names '{topic}', which [topics] lacks")
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise UserError(
+                f"{path}: the epoch of '{topic}' is {epoch!r}; it is a whole number from 0"
+            )
+    return Topics(tables=tables, epochs=epochs)

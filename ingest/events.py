@@ -1,0 +1,234 @@
+"""Records to change events: DataFrame in, DataFrame out, no session, no effect.
+
+Only the envelope is read here, to file a record and to place it in the change stream.
+What a row means is decided in ``models/``, so that a new column needs no new ingest.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ingest.config import REJECTED_TABLE, Topics
+
+SKIPPED = "skipped"
+
+# A record as a source hands it over: the position is null where the source has none.
+RECORD = (
+    "topic string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp, "
+    "key string, value string, record string, source_file string"
+)
+# Every field is read as text; `malformed` holds the input that is no JSON object.
+SINK_ENVELOPE = "key string, value string, metadata string, op string, __op string"
+SINK_METADATA = "topic string, partition int, offset bigint, timestamp bigint"
+BODY = (
+    "__op string, __lsn string, __source_ts_ms string, __table string, "
+    "op string, source string, schema string, payload string, "
+    "ts_ms string, status string, id string, malformed string"
+)
+SOURCE = "lsn string, ts_ms string, `table` string"
+
+
+def _parsed(text: Column, schema: str) -> Column:
+    # Options keep Spark from parsing the text once for every field that is used.
+    return F.from_json(text, schema, {"columnNameOfCorruptRecord": "malformed"})
+
+
+def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
+    """One record per non-empty line of a file.
+
+    Args:
+        lines: ``value`` (the line) and ``source_file``.
+        topic: the topic of lines that do not name theirs.
+
+    Returns:
+        The columns of ``RECORD``. A line in the S3 sink's own envelope
+        (``{"key", "value", "headers", "metadata"}``, Lenses' ``store.envelope``) gives
+        its parts, any other line is a value. A value that the sink nested as JSON is
+        the sink's text without its white space.
+    """
+    line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
+    unwrapped = lines.select(
+        line.alias("line"), "source_file", _parsed(line, SINK_ENVELOPE).alias("sink")
+    ).where(F.length("line") > 0)
+    parts = unwrapped.withColumn(
+        "metadata",
+        F.when(
+            F.col("sink.op").isNull() & F.col("sink.__op").isNull(),
+            F.from_json("sink.metadata", SINK_METADATA),
+        ),
+    )
+    has_envelope = F.col("metadata.topic").isNotNull()
+    return parts.select(
+        F.coalesce("metadata.topic", F.lit(topic)).alias("topic"),
+        F.col("metadata.partition").alias("kafka_partition"),
+        F.col("metadata.offset").alias("kafka_offset"),
+        F.timestamp_millis("metadata.timestamp").alias("kafka_timestamp"),
+        F.when(has_envelope, F.col("sink.key")).alias("key"),
+        F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
+        F.col("line").alias("record"),
+        "source_file",
+    )
+
+
+def _without_strings(text: Column) -> Column:
+    """The text with every JSON string emptied, so that only its structure is left."""
+    unescaped = F.regexp_replace(text, r"\\.", "")
+    return F.regexp_replace(unescaped, '"[^"]*"', "")
+
+
+def _malformed_reason(text: Column) -> Column:
+    structure = _without_strings(text)
+    opened = F.length(F.regexp_replace(structure, r"[^{\[]", ""))
+    closed = F.length(F.regexp_replace(structure, r"[^}\]]", ""))
+    return (
+        F.when(
+            text.rlike(r"^[{\[]") & ((opened > closed) | structure.contains('"')),
+            F.lit("truncated: the JSON text ends before the record does"),
+        )
+        .when(
+            text.rlike(r'^(\[.*\]|".*"|-?[0-9][0-9.eE+-]*|true|false)$'),
+            F.lit("not an object: a change event is a JSON object"),
+        )
+        .otherwise(F.lit("not JSON"))
+    )
+
+
+def classified(records: DataFrame, topics: Topics) -> DataFrame:
+    """Say of every record where it goes, and place the events in the stream.
+
+    Args:
+        records: the columns of ``RECORD``.
+        topics: which table a topic's events go to, and its epoch.
+
+    Returns:
+        The records with ``destination`` (a bronze table, ``rejected_events`` or
+        ``skipped``), ``reason`` (of a rejection), ``event_id`` and the envelope's
+        ``op``, ``source_epoch``, ``source_lsn``, ``source_ts``, ``source_table``.
+        Tombstones, heartbeats and transaction markers are skipped.
+    """
+    text = F.trim("value")
+    outer = records.withColumn("outer", _parsed(text, BODY))
+    # JsonConverter with schemas puts `schema` and `payload` around the whole record.
+    is_wrapped = (
+        F.col("outer.payload").isNotNull()
+        & F.col("outer.schema").isNotNull()
+        & F.col("outer.__op").isNull()
+        & F.col("outer.op").isNull()
+    )
+    inner = outer.withColumn(
+        "body",
+        F.when(is_wrapped, _parsed(F.col("outer.payload"), BODY)).otherwise(
+            F.col("outer")
+        ),
+    ).withColumn(
+        "source",
+        F.when(F.col("body.__op").isNull(), F.from_json("body.source", SOURCE)),
+    )
+
+    op = F.coalesce("body.__op", "body.op")
+    lsn_text = F.when(F.col("body.__op").isNotNull(), F.col("body.__lsn")).otherwise(
+        F.col("source.lsn")
+    )
+    ts_text = F.when(
+        F.col("body.__op").isNotNull(), F.col("body.__source_ts_ms")
+    ).otherwise(F.col("source.ts_ms"))
+    table_of_topic = F.element_at(
+        F.create_map(*[F.lit(part) for pair in topics.tables.items() for part in pair]),
+        F.col("topic"),
+    )
+    epoch = F.lit(0)
+    for name, number in topics.epochs.items():
+        epoch = F.when(F.col("topic") == name, F.lit(number)).otherwise(epoch)
+
+    placed = inner.select(
+        *records.columns,
+        F.col("body").alias("body"),
+        text.alias("text"),
+        table_of_topic.alias("bronze_table"),
+        op.alias("op"),
+        epoch.cast("int").alias("source_epoch"),
+        F.when(lsn_text.rlike(r"^\d+$"), lsn_text.cast("bigint")).alias("source_lsn"),
+        F.timestamp_millis(ts_text.cast("bigint")).alias("source_ts"),
+        F.coalesce("body.__table", "source.table").alias("source_table"),
+    )
+
+    no_operation = F.col("op").isNull()
+    is_tombstone = F.col("text").isNull() | F.col("text").isin("", "null")
+    is_heartbeat = no_operation & (
+        F.col("topic").startswith("__debezium-heartbeat")
+        | F.expr("json_object_keys(text) = array('ts_ms')")
+        | F.expr("json_object_keys(get_json_object(text, '$.payload')) = array('ts_ms')")
+    )
+    is_transaction_marker = (
+        no_operation
+        & F.col("body.status").isin("BEGIN", "END")
+        & F.col("body.id").isNotNull()
+    )
+    follows = F.col("text").rlike("[}].*[}]") & _without_strings(F.col("text")).rlike(
+        r"\}\s*[^\s,\]}]"
+    )
+
+    reason = (
+        F.when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
+        .when(follows, F.lit("not JSON: something follows the object"))
+        .when(no_operation, F.lit("no operation: neither __op nor op says what changed"))
+        .when(
+            ~F.col("op").isin("c", "u", "d", "r", "t"),
+            F.format_string("unknown operation '%s'", F.col("op")),
+        )
+        .when(
+            F.col("source_lsn").isNull() & (F.col("op") != "r"),
+            F.format_string(
+                "operation '%s' without an LSN: only a snapshot read may lack it",
+                F.col("op"),
+            ),
+        )
+        .when(
+            F.col("topic").isNull(),
+            F.lit("no topic: the record names none, and --topic was not given"),
+        )
+        .when(
+            F.col("bronze_table").isNull(),
+            F.format_string(
+                "no table: ingest/topics.toml does not list the topic '%s'", F.col("topic")
+            ),
+        )
+    )
+    reason = F.when(is_tombstone | is_heartbeat | is_transaction_marker, None).otherwise(
+        reason
+    )
+    destination = (
+        F.when(is_tombstone | is_heartbeat | is_transaction_marker, SKIPPED)
+        .when(F.col("reason").isNotNull(), REJECTED_TABLE)
+        .otherwise(F.col("bronze_table"))
+    )
+    return (
+        placed.withColumn("reason", reason)
+        .withColumn("destination", destination)
+        .withColumn("event_id", event_id())
+        .drop("body", "text", "bronze_table")
+    )
+
+
+def event_id() -> Column:
+    """The same record always gets the same id, whichever file or topic it is read from.
+
+    The position alone will not do: a topic that is made anew starts its offsets again.
+    A rejected record without a position is known by its file as well.
+    """
+    absent = F.lit("")
+    return F.md5(
+        F.concat_ws(
+            "\x1f",
+            F.coalesce("topic", absent),
+            F.coalesce(F.col("kafka_partition").cast("string"), absent),
+            F.coalesce(F.col("kafka_offset").cast("string"), absent),
+            F.coalesce("key", absent),
+            F.coalesce("value", absent),
+            F.when(
+                F.col("reason").isNotNull() & F.col("kafka_offset").isNull(),
+                F.col("source_file"),
+            ).otherwise(absent),
+        )
+    )

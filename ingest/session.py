@@ -1,0 +1,52 @@
+"""One Spark session, with the settings that dbt's profile has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import yaml
+from jinja2 import Environment, StrictUndefined
+from pyspark.sql import SparkSession
+
+from ingest.errors import UserError
+
+PROFILES_FILE = Path("profiles/profiles.yml")
+PROFILE = "cdc_lakehouse"
+
+
+def spark_settings(profiles_file: Path = PROFILES_FILE) -> dict[str, str]:
+    """The ``server_side_parameters`` of the profile's default target.
+
+    Raises:
+        UserError: the file is not where the command was started, or lacks them.
+    """
+    if not profiles_file.exists():
+        raise UserError(f"no {profiles_file} here: run this from the project's folder")
+
+    environment = Environment(undefined=StrictUndefined, autoescape=False)
+    rendered = environment.from_string(profiles_file.read_text(encoding="utf-8")).render(
+        env_var=lambda name, default: os.environ.get(name, default)
+    )
+    profile = yaml.safe_load(rendered)[PROFILE]
+    output = profile["outputs"][profile["target"]]
+    return {
+        name: str(value) for name, value in output["server_side_parameters"].items()
+    }
+
+
+def spark_session() -> SparkSession:
+    """Start Spark, or take the one that runs in this process.
+
+    Raises:
+        UserError: the Hudi jar has not been fetched.
+    """
+    settings = spark_settings()
+    jar = Path(settings["spark.driver.extraClassPath"])
+    if not jar.exists():
+        raise UserError(f"{jar} is missing: run `make setup` once")
+
+    builder = SparkSession.builder.enableHiveSupport()
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

@@ -1,0 +1,46 @@
+"""Where records come from. A source is a streaming DataFrame in the columns of RECORD."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingest.errors import UserError
+from ingest.events import records_from_lines
+
+
+def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> DataFrame:
+    """Stream the records of JSON-lines files, plain or gzip.
+
+    Args:
+        spark: the session.
+        paths: files, folders (with what is below them) and globs, local or any URL
+            that Hadoop can read.
+        topic: the topic of records that do not name theirs.
+
+    Raises:
+        UserError: nothing is at one of the paths.
+    """
+    found = [_qualified(spark, path) for path in paths]
+    lines = (
+        spark.readStream.format("text")
+        .schema("value string")
+        .option("recursiveFileLookup", "true")
+        # A file is read once, however old it is: the default forgets those that are a
+        # week older than the newest.
+        .option("maxFileAge", "36500d")
+        .load(found[0] if len(found) == 1 else "{" + ",".join(found) + "}")
+        .withColumn("source_file", F.input_file_name())
+    )
+    return records_from_lines(lines, topic)
+
+
+def _qualified(spark: SparkSession, path: str) -> str:
+    """The path with its scheme, after a look that something is there."""
+    jvm, configuration = spark._jvm, spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
+    file_system = hadoop_path.getFileSystem(configuration)
+    matches = file_system.globStatus(hadoop_path)
+    if matches is None or len(matches) == 0:
+        raise UserError(f"nothing is at {path}: no file, folder or match of the pattern")
+    return str(file_system.makeQualified(hadoop_path).toString())
