@@ -1,0 +1,165 @@
+{#
+    The typed change events of a bronze table, one row per event, in the columns that the
+    model declares under `meta` (see change_table).
+
+    `rejection` says why an event cannot be typed, `unavailable_columns` which values it
+    did not bring. Of a delete only the key is typed: the rest is the key's old row, or
+    made-up defaults. Columns are read as text first, so that a value of the wrong type is
+    seen and not lost.
+#}
+{% macro change_events(bronze) -%}
+{%- set table = change_table_of(this) -%}
+{%- set key = table['key'] -%}
+{#- a delete in the envelope may bring its key in Kafka's key only -#}
+{%- set key_text %}coalesce(
+            `{{ key }}`,
+            get_json_object(key, '$.{{ key }}'),
+            get_json_object(key, '$.payload.{{ key }}')
+        ){% endset -%}
+with
+
+events as (
+
+    select
+        event_id,
+        topic,
+        kafka_partition,
+        kafka_offset,
+        key,
+        value,
+        op,
+        source_epoch,
+        source_lsn,
+        source_ts,
+        ingested_at,
+        ingest_batch,
+        ingest_date
+
+    from {{ bronze }}
+
+    where op <> 't'
+
+),
+
+{#
+    The row is the value itself in the flattened form, `after` (or `before`, for a
+    delete) in the envelope, and either may sit in a `payload` beside its `schema`.
+
+    A generator (`inline`) and not a function, because Spark folds the projections of a
+    function into each other, and would parse the text once for every use of a field.
+#}
+opened as (
+
+    select
+        events.*,
+        outside.*
+
+    from events
+
+    lateral view inline(array(from_json(
+        value, '__op string, before string, after string, schema string, payload string'
+    ))) outside as flat_op, before_row, after_row, outer_schema, payload
+
+),
+
+row_texts as (
+
+    select
+        *,
+        case
+            when flat_op is not null then value
+            when payload is null or outer_schema is null
+                then case when op = 'd' then before_row else after_row end
+            when get_json_object(payload, '$.__op') is not null then payload
+            when op = 'd' then get_json_object(payload, '$.before')
+            else get_json_object(payload, '$.after')
+        end as row_text
+
+    from opened
+
+),
+
+texts as (
+
+    select
+        event_id,
+        topic,
+        kafka_partition,
+        kafka_offset,
+        key,
+        op,
+        source_epoch,
+        source_lsn,
+        source_ts as changed_at,
+        ingested_at,
+        ingest_batch,
+        ingest_date,
+        {{ is_deleted('op', 'row_image.deleted') }} as is_deleted,
+        row_image.*
+
+    from row_texts
+
+    lateral view inline(array(coalesce(
+        from_json(row_text, '__deleted string{% for column in table["columns"] %}, `{{ column }}` string{% endfor %}'),
+        from_json('{}', '__deleted string{% for column in table["columns"] %}, `{{ column }}` string{% endfor %}')
+    ))) row_image as deleted
+    {%- for column in table['columns'] %}, `{{ column }}`{% endfor %}
+
+),
+
+typed as (
+
+    select
+        event_id,
+        topic,
+        kafka_partition,
+        kafka_offset,
+        op,
+        source_epoch,
+        source_lsn,
+        changed_at,
+        ingested_at,
+        ingest_batch,
+        ingest_date,
+        is_deleted,
+        {%- for column, type in table['columns'].items() %}
+        {%- if column == key %}
+        {{ typed(key_text, type) }} as `{{ column }}`,
+        {%- else %}
+        case
+            when not is_deleted and not {{ is_unavailable('`' ~ column ~ '`') }}
+                then {{ typed('`' ~ column ~ '`', type) }}
+        end as `{{ column }}`,
+        {%- endif %}
+        {%- endfor %}
+        filter(array(
+            {%- for column in table['columns'] if column != key %}
+            case when {{ is_unavailable('`' ~ column ~ '`') }} then '{{ column }}' end
+            {{- ',' if not loop.last }}
+            {%- endfor %}
+        ), name -> name is not null and not is_deleted) as unavailable_columns,
+        nullif(concat_ws('; ',
+            case
+                when {{ key_text }} is null then 'no {{ key }}, which is the key'
+                when {{ typed(key_text, table['columns'][key]) }} is null
+                    then concat('{{ key }}: ''', left({{ key_text }}, 60), ''' is no {{ table['columns'][key] }}')
+            end
+            {%- for column, type in table['columns'].items()
+                if column != key and type not in ['string', 'json', 'bpchar'] %},
+            case
+                when
+                    not is_deleted
+                    and `{{ column }}` is not null
+                    and not {{ is_unavailable('`' ~ column ~ '`') }}
+                    and {{ typed('`' ~ column ~ '`', type) }} is null
+                    then concat('{{ column }}: ''', left(`{{ column }}`, 60), ''' is no {{ type }}')
+            end
+            {%- endfor %}
+        ), '') as rejection
+
+    from texts
+
+)
+
+select * from typed
+{%- endmacro %}

@@ -1,0 +1,9 @@
+{# All typed change events of a table, up to the bound of the run. #}
+{% macro change_history(events, table) -%}
+select * from {{ events }}
+where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
+{%- if applied_truncates() %}
+union all
+{{ truncated_rows(events, events, arrived_until_this_run(table['bronze'])) }}
+{%- endif %}
+{%- endmacro %}

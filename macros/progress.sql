@@ -1,0 +1,14 @@
+{#
+    What a table has recorded of its own progress: its properties that start with
+    `lakehouse.`, without that prefix. Properties of the catalogue, so that recording
+    costs no commit.
+#}
+{% macro progress(relation) -%}
+    {%- set recorded = {} -%}
+    {%- for row in run_query('show tblproperties ' ~ relation) -%}
+        {%- if row[0].startswith('lakehouse.') -%}
+            {%- do recorded.update({row[0][10:]: row[1]}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return(recorded) }}
+{%- endmacro %}

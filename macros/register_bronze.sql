@@ -1,0 +1,31 @@
+{#
+    Make the bronze tables known to the catalogue. Ingest writes them by path, and needs
+    none; they lie below the schema's own folder.
+#}
+{% macro register_bronze() -%}
+    {%- if execute -%}
+        {%- set known = [] -%}
+        {%- for source in bronze_sources() -%}
+            {%- if loop.first -%}
+                {%- do run_query('create schema if not exists ' ~ source.schema) -%}
+                {%- do run_query(
+                    'create schema if not exists ' ~ generate_schema_name('staging', none)
+                ) -%}
+                {%- for row in run_query('show tables in ' ~ source.schema) -%}
+                    {%- do known.append(row[1]) -%}
+                {%- endfor -%}
+                {%- for row in run_query('describe schema ' ~ source.schema) -%}
+                    {%- if row[0] == 'Location' -%}
+                        {%- do known.append(row[1]) -%}
+                    {%- endif -%}
+                {%- endfor -%}
+            {%- endif -%}
+            {%- if source.name not in known -%}
+                {%- do run_query(
+                    'create table ' ~ source.schema ~ '.' ~ source.name
+                    ~ " using hudi location '" ~ known[-1] ~ '/' ~ source.name ~ "'"
+                ) -%}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}

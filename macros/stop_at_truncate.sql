@@ -1,0 +1,27 @@
+{#
+    Stop at a truncate that nobody has decided on: it has no rows, so that applying it is
+    more than replaying a change, and leaving it out keeps rows that are gone.
+#}
+{% macro stop_at_truncate() -%}
+    {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
+        {%- for lsn, decision in var('truncates', {}).items() -%}
+            {%- if decision not in ['apply', 'ignore'] -%}
+                {{ exceptions.raise_compiler_error(
+                    "variable 'truncates' says '" ~ decision ~ "' for LSN " ~ lsn
+                    ~ "; it is apply or ignore"
+                ) }}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- set decided = var('truncates', {}).keys() | map('string') | list -%}
+        {%- for row in run_query('select * from ' ~ run_bounds_relation()) -%}
+            {%- for lsn in row[2].split() if lsn not in decided -%}
+                {{ exceptions.raise_compiler_error(
+                    'bronze.' ~ row[0] ~ ' holds a TRUNCATE at LSN ' ~ lsn
+                    ~ '. Decide what to do about it: dbt build --vars '
+                    ~ "'{truncates: {" ~ lsn ~ ": apply}}' marks the table's older rows as"
+                    ~ " deleted, ignore keeps them (docs/runbook.md)"
+                ) }}
+            {%- endfor -%}
+        {%- endfor -%}
+    {%- endif -%}
+{%- endmacro %}

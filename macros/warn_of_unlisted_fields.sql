@@ -1,0 +1,1 @@
+{% macro warn_of_unlisted_fields() -%}{%- endmacro %}

@@ -1,0 +1,94 @@
+{{ config(unique_key='customer_id') }}
+
+with
+
+order_items as (
+
+    select
+        order_id,
+        customer_id,
+        quantity,
+        revenue
+
+    from {{ ref('order_items') }}
+
+    where not is_deleted
+
+),
+
+orders as (
+
+    select
+        customer_id,
+        customer,
+        source_epoch,
+        source_lsn,
+        order_id
+
+    from {{ ref('orders') }}
+
+    where not is_deleted
+
+),
+
+{# An order shows its customer as it was at the order's last change: the newest is right. #}
+customers as (
+
+    select
+        customer_id,
+        max_by(
+            from_json(customer, 'company_name string, country string'),
+            struct(source_epoch, source_lsn, order_id)
+        ) as customer
+
+    from orders
+
+    group by customer_id
+
+),
+
+by_customer as (
+
+    select
+        customer_id,
+        count(distinct order_id) as count_orders,
+        count(*) as count_items,
+        sum(quantity) as total_quantity,
+        sum(revenue) as revenue
+
+    from order_items
+
+    group by customer_id
+
+),
+
+revenue_by_customer as (
+
+    select
+        by_customer.customer_id,
+        customers.customer.company_name,
+        customers.customer.country,
+        by_customer.count_orders,
+        by_customer.count_items,
+        cast(by_customer.total_quantity as decimal(20, 2)) as total_quantity,
+        cast(by_customer.revenue as decimal(28, 4)) as revenue,
+        cast(
+            by_customer.revenue / nullif(sum(by_customer.revenue) over (), 0)
+            as decimal(12, 10)
+        ) as revenue_share,
+        rank() over (order by by_customer.revenue desc) as revenue_rank,
+        cast(
+            by_customer.total_quantity / by_customer.count_orders as decimal(20, 4)
+        ) as avg_order_quantity,
+        cast(
+            by_customer.revenue / by_customer.count_orders as decimal(20, 4)
+        ) as avg_order_revenue
+
+    from by_customer
+
+    left join customers
+        on by_customer.customer_id = customers.customer_id
+
+)
+
+select * from revenue_by_customer

@@ -1,0 +1,3 @@
+{{ config(unique_key='customer_id') }}
+
+{{ current_rows(ref('stg_customers')) }}

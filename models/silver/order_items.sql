@@ -1,0 +1,178 @@
+{{ config(unique_key='order_item_id') }}
+
+with
+
+orders as (
+
+    select * from {{ ref('orders') }}
+
+    {% if reads_increment() %}
+
+        where {{ arrived_in_this_run('orders') }}
+
+    {% endif %}
+
+),
+
+{#
+    An order whose lines are not known (a change left them out, and nothing before it
+    brought them) says nothing about them.
+#}
+known_orders as (
+
+    select * from orders
+
+    where not array_contains(carried_columns, 'order_items?')
+
+),
+
+lines as (
+
+    select
+        known_orders.*,
+        line_number,
+        line.*
+
+    from known_orders
+
+    lateral view posexplode(
+        from_json(
+            order_items,
+            'array<struct<
+                product_id: int,
+                unit_price: decimal(12, 4),
+                quantity: decimal(10, 2),
+                discount: decimal(6, 4)
+            >>'
+        )
+    ) exploded as line_number, line
+
+    where not is_deleted
+
+),
+
+present as (
+
+    select
+        concat_ws('-', order_id, product_id) as order_item_id,
+        order_id,
+        product_id,
+        customer_id,
+        unit_price,
+        quantity,
+        discount,
+        cast(unit_price * quantity * (1 - discount) as decimal(20, 4)) as revenue,
+        op,
+        false as is_deleted,
+        source_epoch,
+        source_lsn,
+        kafka_offset,
+        changed_at,
+        ingested_at,
+        ingest_batch,
+        row_number() over (
+            partition by order_id, product_id
+            order by line_number desc
+        ) as line_rank
+
+    from lines
+
+),
+
+previous as (
+
+    {% if reads_increment() %}
+
+        select * from {{ this }}
+
+    {% else %}
+
+        select * from present
+        where false
+
+    {% endif %}
+
+),
+
+{#
+    A line taken off an order has no event of its own: the order arrives without it. A
+    deleted order arrives as a key and nothing else. Either way, what was held for that
+    order and did not just come is gone.
+#}
+removed as (
+
+    select
+        previous.order_item_id,
+        previous.order_id,
+        previous.product_id,
+        known_orders.op,
+        known_orders.source_epoch,
+        known_orders.source_lsn,
+        known_orders.kafka_offset,
+        known_orders.changed_at,
+        known_orders.ingested_at,
+        known_orders.ingest_batch
+
+    from previous
+
+    inner join known_orders
+        on previous.order_id = known_orders.order_id
+
+    left anti join present
+        on previous.order_item_id = present.order_item_id
+
+    where not previous.is_deleted
+
+),
+
+order_items as (
+
+    select
+        order_item_id,
+        order_id,
+        product_id,
+        customer_id,
+        unit_price,
+        quantity,
+        discount,
+        revenue,
+        op,
+        is_deleted,
+        source_epoch,
+        source_lsn,
+        kafka_offset,
+        changed_at,
+        ingested_at,
+        ingest_batch,
+        cast(array() as array<string>) as carried_columns
+
+    from present
+
+    where line_rank = 1
+
+    union all
+
+    select
+        order_item_id,
+        order_id,
+        product_id,
+        null as customer_id,
+        null as unit_price,
+        null as quantity,
+        null as discount,
+        null as revenue,
+        op,
+        true as is_deleted,
+        source_epoch,
+        source_lsn,
+        kafka_offset,
+        changed_at,
+        ingested_at,
+        ingest_batch,
+        cast(array() as array<string>) as carried_columns
+
+    from removed
+
+)
+
+select * from order_items

@@ -1,0 +1,18 @@
+{{ config(meta={
+    'key': 'customer_id',
+    'columns': {
+        'customer_id': 'bpchar',
+        'company_name': 'string',
+        'contact_name': 'string',
+        'contact_title': 'string',
+        'address': 'string',
+        'city': 'string',
+        'region': 'string',
+        'postal_code': 'string',
+        'country': 'string',
+        'phone': 'string',
+        'fax': 'string',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'customers')) }}
