@@ -11,7 +11,7 @@
 {% macro standing() -%}
 case
     when event.source_epoch < stored.source_epoch then 'older'
-    {#- the event that the row has already, delivered once more -#}
+    {# the event that the row has already, delivered once more #}
     when
         event.source_epoch = stored.source_epoch
         and event.source_lsn = stored.source_lsn
@@ -21,17 +21,17 @@ case
             or coalesce(event.kafka_offset >= stored.kafka_offset, true)
         )
         then 'older'
-    {#- a create after a key change: what it lacks is in the old key's row -#}
+    {# a create after a key change: what it lacks is in the old key's row #}
     when event.op = 'c' and size(event.unavailable_columns) > 0 then 'unclear'
     when stored.op is null or event.source_epoch > stored.source_epoch then 'newer'
-    {#- both streamed: the LSN decides -#}
+    {# both streamed: the LSN decides #}
     when event.op <> 'r' and stored.op <> 'r' and event.source_lsn > stored.source_lsn
         then 'newer'
     when event.op <> 'r' and stored.op <> 'r' and event.source_lsn = stored.source_lsn
         then 'unclear'
     when event.op <> 'r' and stored.op <> 'r'
         then {{ older_than_stored() }}
-    {#- a snapshot read on either side, and no offsets to go by -#}
+    {# a snapshot read on either side, and no offsets to go by #}
     when event.kafka_offset is null or stored.kafka_offset is null
         then
             case
@@ -42,7 +42,7 @@ case
                 else 'unclear'
             end
     when event.kafka_offset = stored.kafka_offset then 'older'
-    {#- a read delivered again would look newer than a change that it does not hold -#}
+    {# a read delivered again would look newer than a change that it does not hold #}
     when
         event.kafka_offset > stored.kafka_offset
         and coalesce(event.source_lsn > stored.source_lsn, true)
