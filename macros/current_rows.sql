@@ -8,7 +8,10 @@
 #}
 {% macro current_rows(events) -%}
 {%- set table = change_table_of(events) -%}
-{%- if reads_increment() -%}
+{%- if nothing_arrived() -%}
+select * from {{ this }}
+where false
+{%- elif reads_increment() -%}
 {{ increment_rows(events, table) }}
 {%- else -%}
 with

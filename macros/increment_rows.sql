@@ -3,53 +3,14 @@
 #}
 {% macro increment_rows(events, table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set compared = in_steps(this.identifier ~ '__compared', compared_events(
+    in_steps(this.identifier ~ '__arrived', arrived_events(events, table)), table
+)) -%}
 with
-
-arrived as (
-
-    select * from {{ events }}
-    where rejection is null and {{ arrived_in_this_run(table['bronze']) }}
-    {%- if applied_truncates() %}
-    union all
-    {{ truncated_rows(events, this, arrived_in_this_run(table['bronze'])) | indent(4) }}
-    {%- endif %}
-
-),
-
-touched as (
-
-    select distinct {{ key }} from arrived
-
-),
-
-stored as (
-
-    select /*+ broadcast(touched) */
-        target.{{ key }},
-        target.op,
-        target.source_epoch,
-        target.source_lsn,
-        target.kafka_offset,
-        target.changed_at,
-        target.carried_columns
-
-    from {{ this }} as target
-
-    left semi join touched
-        on target.{{ key }} = touched.{{ key }}
-
-),
 
 compared as (
 
-    select
-        event.*,
-        {{ standing() | indent(8) }} as standing
-
-    from arrived as event
-
-    left join stored
-        on event.{{ key }} = stored.{{ key }}
+    {{ compared | indent(4) }}
 
 ),
 
@@ -62,7 +23,7 @@ deletes as (
         source_epoch,
         min(source_lsn) as lowest_lsn
 
-    from arrived
+    from compared
 
     where op = 'd'
 

@@ -10,6 +10,5 @@
             {%- do read_to.update({'read_to.' ~ input['name']: upper_bound(input)}) -%}
         {%- endfor -%}
         {%- do record(this, read_to) -%}
-        {%- do run_query('uncache table if exists ' ~ this.identifier ~ '__dbt_tmp') -%}
     {%- endif -%}
 {%- endmacro %}

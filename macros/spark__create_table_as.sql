@@ -28,7 +28,7 @@
             {{ options_clause() }}
             {{ tblproperties_clause() }}
         {%- endcall -%}
-        {%- set rows = this.identifier ~ '__dbt_tmp' -%}
+        {%- set rows = this.identifier ~ '__rows' -%}
         {%- if 'carried_columns' in names -%}
             {%- do create_scratch_view(rows, compiled_code) -%}
             {%- set rows = settled_rows(

@@ -13,18 +13,22 @@
     incremental/strategies.sql), which has no guard.
 #}
 {% macro spark__get_merge_sql(target, source, unique_key, dest_columns, incremental_predicates) -%}
+    {%- if nothing_arrived() -%}
+        {{ return("select 'nothing new' as outcome") }}
+    {%- endif -%}
     {%- set columns = adapter.get_columns_in_relation(source) | map(attribute='name') | list -%}
-    {%- set has_position = 'source_lsn' in columns -%}
-    {%- do run_query('cache table ' ~ source) -%}
+    {%- set has_position = 'carried_columns' in columns -%}
+    {%- set rows = this.identifier ~ '__rows' -%}
+    {%- do create_scratch_view(rows, 'select * from ' ~ source) -%}
     {%- if not reads_increment() -%}
         {%- set rows = settled_rows(
-            source, "exists(carried_columns, name -> name like '%?')", columns
-        ) if has_position else source -%}
+            rows, "exists(carried_columns, name -> name like '%?')", columns
+        ) if has_position else rows -%}
         insert overwrite table {{ target }}
         select {{ target_columns(source, target) | join(', ') }}
         from {{ rows }}
     {%- else -%}
-        {%- set rows = settled_rows(source, "op = '?'", columns) if has_position else source -%}
+        {%- set rows = settled_rows(rows, "op = '?'", columns) if has_position else rows -%}
         {%- set counts = run_query(
             'select count(*), '
             ~ ("count_if(exists(carried_columns, name -> name like '%<'))"
