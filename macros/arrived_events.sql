@@ -1,6 +1,7 @@
 {# The change events that an increment of this model reads. #}
 {% macro arrived_events(events, table) -%}
-select * from {{ events }}
+select `{{ event_columns(table) | join('`, `') }}`
+from {{ events }}
 where rejection is null and {{ arrived_in_this_run(table['bronze']) }}
 {%- if applied_truncates() %}
 union all

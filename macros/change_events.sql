@@ -95,6 +95,7 @@ texts as (
         ingest_batch,
         ingest_date,
         {{ is_deleted('op', 'row_image.deleted') }} as is_deleted,
+        json_object_keys(row_text) as fields,
         row_image.*
 
     from row_texts
@@ -122,6 +123,7 @@ typed as (
         ingest_batch,
         ingest_date,
         is_deleted,
+        fields,
         {%- for column, type in table['columns'].items() %}
         {%- if column == key %}
         {{ typed(key_text, type) }} as `{{ column }}`,

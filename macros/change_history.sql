@@ -1,6 +1,7 @@
 {# All typed change events of a table, up to the bound of the run. #}
 {% macro change_history(events, table) -%}
-select * from {{ events }}
+select `{{ event_columns(table) | join('`, `') }}`
+from {{ events }}
 where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
 {%- if applied_truncates() %}
 union all

@@ -29,6 +29,10 @@
             ~ "', which is none of its columns"
         ) }}
     {%- endif -%}
+    {%- set taken = position_columns() + [
+        'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
+        'deleted', 'fields', 'unavailable_columns', 'rejection', 'standing'
+    ] -%}
     {%- for column, type in meta['columns'].items() -%}
         {%- set is_decimal = modules.re.fullmatch('decimal\\([0-9]+, *[0-9]+\\)', type) -%}
         {%- if type not in types and not is_decimal -%}
@@ -37,10 +41,10 @@
                 ~ type ~ "'; known: " ~ types | join(', ') ~ ', decimal(p,s)'
             ) }}
         {%- endif -%}
-        {%- if column in position_columns() + ['carried_columns'] -%}
+        {%- if column in taken -%}
             {{ exceptions.raise_compiler_error(
                 where ~ "setting 'columns' under meta names '" ~ column
-                ~ "', which every silver table has for the position of the row"
+                ~ "', a name that the events' own columns have"
             ) }}
         {%- endif -%}
     {%- endfor -%}

@@ -11,6 +11,7 @@
             {%- set read_to = lowest_progress(source.name) -%}
             {%- do tables.append(
                 "select '" ~ source.name ~ "' as bronze_table,"
+                ~ ' ' ~ read_to ~ ' as lower_bound,'
                 ~ ' coalesce(max(ingest_batch), ' ~ read_to ~ ') as upper_bound,'
                 ~ " array_join(collect_set(case when op = 't' and ingest_batch > " ~ read_to
                 ~ " then source_lsn end), ' ') as truncates"
@@ -21,13 +22,13 @@
         {%- set rows = [] -%}
         {%- for row in run_query(tables | join(' union all ')) -%}
             {%- do rows.append(
-                "('" ~ row[0] ~ "', " ~ row[1] ~ "L, '" ~ row[2] ~ "')"
+                "('" ~ row[0] ~ "', " ~ row[1] ~ 'L, ' ~ row[2] ~ "L, '" ~ row[3] ~ "')"
             ) -%}
         {%- endfor -%}
         {%- do run_query(
             'create or replace view ' ~ run_bounds_relation()
             ~ ' as select * from values ' ~ rows | join(', ')
-            ~ ' as bounds (bronze_table, upper_bound, truncates)'
+            ~ ' as bounds (bronze_table, lower_bound, upper_bound, truncates)'
         ) -%}
     {%- endif -%}
 {%- endmacro %}

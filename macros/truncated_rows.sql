@@ -8,24 +8,26 @@
 {%- set table = change_table_of(events) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set bronze = source('bronze', table['bronze']) -%}
+{%- set values = {
+    'event_id': "concat(truncates.event_id, '-', existing." ~ key ~ ')',
+    'kafka_partition': 'cast(null as int)',
+    'kafka_offset': 'cast(null as bigint)',
+    'op': "'d'",
+    'changed_at': 'truncates.source_ts',
+    'is_deleted': 'true',
+    'unavailable_columns': 'cast(array() as array<string>)',
+    table['key']: 'existing.' ~ key,
+} -%}
 select distinct
-    concat(truncates.event_id, '-', existing.{{ key }}) as event_id,
-    truncates.topic,
-    cast(null as int) as kafka_partition,
-    cast(null as bigint) as kafka_offset,
-    'd' as op,
-    truncates.source_epoch,
-    truncates.source_lsn,
-    truncates.source_ts as changed_at,
-    truncates.ingested_at,
-    truncates.ingest_batch,
-    truncates.ingest_date,
-    true as is_deleted,
-    {%- for column in table['columns'] %}
-    {{ 'existing.' ~ key if column == table['key'] else 'null as `' ~ column ~ '`' }},
+    {%- for column in event_columns(table) %}
+    {%- if column in values %}
+    {{ values[column] }}
+    {%- elif column in table['columns'] %}
+    null
+    {%- else %}
+    truncates.{{ column }}
+    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
     {%- endfor %}
-    cast(array() as array<string>) as unavailable_columns,
-    cast(null as string) as rejection
 from {{ bronze }} as truncates
 inner join {{ rows }} as existing
     on
