@@ -20,7 +20,10 @@
                     {%- endif -%}
                 {%- endfor -%}
             {%- endif -%}
-            {%- if source.name not in known -%}
+            {%- if source.name in known -%}
+                {#- a session that lives on remembers the files that it has seen -#}
+                {%- do run_query('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
+            {%- else -%}
                 {%- do run_query(
                     'create table ' ~ source.schema ~ '.' ~ source.name
                     ~ " using hudi location '" ~ known[-1] ~ '/' ~ source.name ~ "'"
