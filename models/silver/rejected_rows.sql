@@ -15,7 +15,7 @@ rejected as (
 
         select
             event_id,
-            '{{ name }}' as table_name,
+            '{{ name }}' as table_name, -- noqa: RF04
             rejection as reason,
             op,
             source_epoch,
