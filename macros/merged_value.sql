@@ -1,9 +1,16 @@
 {#
     What the merge writes to a column: the incoming value, or the stored one where the
-    incoming row asks for it (`<` behind the column's name in `carried_columns`).
+    incoming row asks for it (`<` behind the column's name in `carried_columns`). A snapshot
+    read without an LSN keeps that of the event it follows.
 #}
 {% macro merged_value(column, columns, some_unknown) -%}
-    {%- if not some_unknown or column in position_columns() -%}
+    {%- if column == 'source_lsn' -%}
+        case
+            when incoming.op = 'r' and incoming.source_epoch = stored.source_epoch
+                then coalesce(incoming.source_lsn, stored.source_lsn)
+            else incoming.source_lsn
+        end
+    {%- elif not some_unknown or column in position_columns() -%}
         incoming.`{{ column }}`
     {%- elif column == 'carried_columns' -%}
         filter(array(

@@ -12,7 +12,7 @@
     of the row; a create, a delete and a snapshot read begin a life. `life_start` is where a
     life begins with a create, whose missing values are in another key's row.
 #}
-{% macro newest_versions(events, table) -%}
+{% macro newest_versions(events, table, traits={'reads': true, 'unavailable': true}) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set delivery = key ~ ', source_epoch, topic, kafka_partition' -%}
 {{ events }}_deliveries as (
@@ -33,6 +33,7 @@
 
 ),
 
+{% if traits['reads'] -%}
 {{ events }}_neighbours as (
 
     select
@@ -64,7 +65,8 @@
         end as position_lsn,
         case
             when op <> 'r' then 0
-            when kafka_offset is null or lsn_before >= lsn_after then -1
+            when kafka_offset is null or lsn_before is null then -1
+            when lsn_before >= lsn_after then -1
             else 1
         end as read_rank
 
@@ -72,16 +74,37 @@
 
 ),
 
+{%- else -%}
+{{ events }}_placed as (
+
+    select
+        *,
+        source_lsn as lsn_before,
+        source_lsn as position_lsn,
+        0 as read_rank
+
+    from {{ events }}_deliveries
+
+    where delivery = 1
+
+),
+
+{% endif -%}
 {{ events }}_lives as (
 
     select
         *,
+        {%- if traits['unavailable'] %}
         count_if(op in ('c', 'd', 'r')) over (
             partition by {{ key }} order by {{ position_order() }}
         ) as life,
+        {%- endif %}
         lead(event_id) over (
             partition by {{ key }} order by {{ position_order() }}
-        ) is null as is_newest
+        ) is null as is_newest,
+        last(source_lsn, true) over (
+            partition by {{ key }}, source_epoch order by {{ position_order() }}
+        ) as last_lsn
 
     from {{ events }}_placed
 
@@ -91,6 +114,7 @@
 
     select
         *,
+        {%- if traits['unavailable'] %}
         first(
             case when op = 'c' then named_struct('epoch', source_epoch, 'lsn', source_lsn) end
         ) over (partition by {{ key }}, life order by {{ position_order() }}) as life_start
@@ -105,6 +129,12 @@
             partition by {{ key }}, life order by {{ position_order() }}
         ) as `known_{{ column }}`
         {%- endfor %}
+        {%- else %}
+        cast(null as struct<epoch: int, lsn: bigint>) as life_start
+        {%- for column in table['columns'] if column != table['key'] %},
+        named_struct('value', `{{ column }}`) as `known_{{ column }}`
+        {%- endfor %}
+        {%- endif %}
 
     from {{ events }}_lives
 

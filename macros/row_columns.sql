@@ -22,6 +22,7 @@
         is_deleted,
         source_epoch,
         case
+            when op = 'r' and source_lsn is null then last_lsn
             when op = 'r' and kafka_offset is not null then lsn_before
             else source_lsn
         end as source_lsn,
