@@ -53,7 +53,7 @@ case
         then 'newer'
     when
         event.kafka_offset < stored.kafka_offset
-        and coalesce(event.source_lsn <= stored.source_lsn, true)
+        and (event.source_lsn is null or event.source_lsn <= stored.source_lsn)
         then {{ older_than_stored() }}
     else 'unclear'
 end
