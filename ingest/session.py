@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -49,4 +52,22 @@ def spark_session() -> SparkSession:
     builder = SparkSession.builder.enableHiveSupport()
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    with _silent_stdout():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _silent_stdout() -> Iterator[None]:
+    """Give a process that is started meanwhile no standard output.
+
+    A library in Hudi's jar prints warnings of its own there, past any logger.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

@@ -3,7 +3,7 @@
 select `{{ event_columns(table) | join('`, `') }}`
 from {{ events }}
 where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
-{%- if applied_truncates() %}
+{%- if execute and applied_truncates() %}
 union all
 {{ truncated_rows(events, events, arrived_until_this_run(table['bronze'])) }}
 {%- endif %}

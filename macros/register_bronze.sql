@@ -26,7 +26,10 @@
             {%- else -%}
                 {%- do run_query(
                     'create table ' ~ source.schema ~ '.' ~ source.name
-                    ~ " using hudi location '" ~ known[-1] ~ '/' ~ source.name ~ "'"
+                    ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
+                    ~ " 'hoodie.write.auto.upgrade' = 'false',"
+                    ~ " 'hoodie.metadata.enable' = 'false')"
+                    ~ " location '" ~ known[-1] ~ '/' ~ source.name ~ "'"
                 ) -%}
             {%- endif -%}
         {%- endfor -%}

@@ -7,7 +7,7 @@
 {% macro truncated_rows(events, rows, arrived) -%}
 {%- set table = change_table_of(events) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set bronze = source('bronze', table['bronze']) -%}
+{%- if not execute -%}{{ return('') }}{%- endif -%}
 {%- set values = {
     'event_id': "concat(truncates.event_id, '-', existing." ~ key ~ ')',
     'kafka_partition': 'cast(null as int)',
@@ -28,7 +28,7 @@ select distinct
     truncates.{{ column }}
     {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
     {%- endfor %}
-from {{ bronze }} as truncates
+from {{ bronze_relation(table['bronze']) }} as truncates
 inner join {{ rows }} as existing
     on
         truncates.source_epoch = existing.source_epoch

@@ -1,0 +1,7 @@
+{# Drop one day of a bronze table for good (docs/runbook.md). #}
+{% macro drop_bronze_day(table, day) -%}
+    {%- do run_query(
+        'alter table bronze.' ~ table ~ " drop partition (ingest_date = '" ~ day ~ "')"
+    ) -%}
+    {{ log('dropped ' ~ day ~ ' of bronze.' ~ table, info=true) }}
+{%- endmacro %}

@@ -1,0 +1,14 @@
+{#
+    Erase all events of a key from a bronze table (docs/runbook.md). The key is Kafka's, as
+    bronze has it.
+#}
+{% macro erase_key(table, key) -%}
+    {%- set literal = "'" ~ key | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
+    {%- set found = run_query(
+        'select count(*) from bronze.' ~ table ~ ' where key = ' ~ literal
+    ).rows[0][0] -%}
+    {%- if found -%}
+        {%- do run_query('delete from bronze.' ~ table ~ ' where key = ' ~ literal) -%}
+    {%- endif -%}
+    {{ log('erased ' ~ found ~ ' events of bronze.' ~ table, info=true) }}
+{%- endmacro %}
