@@ -35,9 +35,7 @@ def measure(orders: int, events: int, rounds: int, folder: Path) -> dict[str, An
     runner = dbtRunner()
 
     def dbt(*arguments: str) -> Any:
-        result = runner.invoke(
-            ["--quiet", *arguments, "--profiles-dir", "profiles"]
-        )
+        result = runner.invoke(["--quiet", *arguments, "--profiles-dir", "profiles"])
         assert result.success, result.exception
         return result.result
 
@@ -59,7 +57,10 @@ def measure(orders: int, events: int, rounds: int, folder: Path) -> dict[str, An
     draw = random.Random(11)
     rows = []
     for round_number in range(rounds + 2):
-        low, high = high, land(sorted(draw.sample(range(1, orders + 1), min(events, orders))), "u")
+        low, high = (
+            high,
+            land(sorted(draw.sample(range(1, orders + 1), min(events, orders))), "u"),
+        )
         start = time.monotonic()
         result = dbt("build", "--exclude-resource-type", "test", "unit_test")
         dbt_seconds = time.monotonic() - start
@@ -101,9 +102,11 @@ def report(measured: dict[str, Any]) -> None:
             for part in path:
                 value = value.get(part, float("nan"))
             values.append(value)
-        return statistics.median(values)
+        return float(statistics.median(values))
 
-    print(f"\n{measured['orders']:,} orders, {measured['events']:,} events, {len(rounds)} rounds")
+    print(
+        f"\n{measured['orders']:,} orders, {measured['events']:,} events, {len(rounds)} rounds"
+    )
     print(f"  {'':<22} {'dbt':>6} {'peer':>6} {'ratio':>6}   seconds, medians")
     for name in rounds[0]["peer_models"]:
         ours, theirs = median("dbt_models", name), median("peer_models", name)
@@ -133,8 +136,11 @@ def main() -> None:
         for orders in options.orders:
             for events in options.events:
                 subprocess.run(
-                    [sys.executable, "-m", "benchmarks.build", "--orders", str(orders)]
-                    + ["--events", str(events), "--runs", str(options.runs)],
+                    [
+                        *(sys.executable, "-m", "benchmarks.build"),
+                        *("--orders", str(orders), "--events", str(events)),
+                        *("--runs", str(options.runs)),
+                    ],
                     check=True,
                 )
         return

@@ -1,7 +1,7 @@
 """The same increment by hand: DataFrames, upserts, no dbt. What one would write instead.
 
-It knows the rules of the silver tables (order by LSN within a key, soft deletes, values that
-an event left out, lines that vanished), reads bronze by the same bounds, and hands the rows
+It knows the rules of the silver tables (order by LSN within a key, soft deletes, values
+that an event left out, lines that vanished), reads bronze by the same bounds, and hands the rows
 of one step to the next in memory. Not here, because the measured increments never need it:
 folding a key again from its history.
 """
@@ -15,7 +15,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-TEXT = ["customer_id", "order_items", "products", "customer", "employee", "shipper", "shipment"]
+TEXT = [
+    "customer_id",
+    "order_items",
+    "products",
+    "customer",
+    "employee",
+    "shipper",
+    "shipment",
+]
 DATES = ["order_date", "required_date", "shipped_date"]
 PLACEHOLDER = "__debezium_unavailable_value"
 ROW = ", ".join(
@@ -193,7 +201,11 @@ class Peer:
                 .where("not is_deleted")
                 .select("order_item_id", "order_id", "product_id")
                 .join(positions, "order_id")
-                .join(F.broadcast(present.select("order_item_id")), "order_item_id", "left_anti")
+                .join(
+                    F.broadcast(present.select("order_item_id")),
+                    "order_item_id",
+                    "left_anti",
+                )
                 .withColumn("is_deleted", F.lit(True))
             )
             rows = present.unionByName(removed, allowMissingColumns=True)
@@ -226,7 +238,8 @@ class Peer:
             .option("hoodie.table.name", table)
             .option("hoodie.datasource.write.recordkey.field", key)
             .option(
-                "hoodie.datasource.write.operation", "bulk_insert" if first else operation
+                "hoodie.datasource.write.operation",
+                "bulk_insert" if first else operation,
             )
             .mode("append")
             .save(f"{self.root}/{table}")
@@ -234,6 +247,6 @@ class Peer:
 
 
 def _known(name: str, text: Column) -> Column:
-    return F.when(text != PLACEHOLDER, F.rtrim(text) if name == "customer_id" else text).alias(
-        name
-    )
+    return F.when(
+        text != PLACEHOLDER, F.rtrim(text) if name == "customer_id" else text
+    ).alias(name)

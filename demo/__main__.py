@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dbt.artifacts.schemas.run import RunExecutionResult
+from dbt.artifacts.resources.types import NodeType
 from dbt.cli.main import dbtRunner
 from dbt.events.types import LogModelResult
 from dbt_common.events.base_types import EventMsg
@@ -60,13 +62,13 @@ def _build() -> bool:
     )
     if result.exception is not None:
         print(f"dbt: {result.exception}", file=sys.stderr)
-    if not hasattr(result.result, "results"):
+    if not isinstance(result.result, RunExecutionResult):
         return False
     outcomes = [str(node.status) for node in result.result.results]
     tests = [
         str(node.status)
         for node in result.result.results
-        if node.node.resource_type == "test"
+        if node.node.resource_type == NodeType.Test
     ]
     print(
         f"   {tests.count('pass')} data tests passed, {tests.count('warn')} warned, "
@@ -80,7 +82,9 @@ def _show_gold(spark: SparkSession) -> None:
     for row in spark.sql(LAYERS).collect():
         print(f"     {row['name']:<12} {row['live']:>6,} {row['deleted']:>4,}")
     print("\n   customers by revenue:")
-    print(f"     {'':>2} {'company':<32} {'country':<10} {'orders':>6} {'revenue':>12} share")
+    print(
+        f"     {'':>2} {'company':<32} {'country':<10} {'orders':>6} {'revenue':>12} share"
+    )
     for row in spark.sql(TOP_CUSTOMERS).collect():
         print(
             f"     {row['revenue_rank']:>2} {row['company_name']:<32} "

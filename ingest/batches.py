@@ -31,7 +31,7 @@ class Batches:
     def __init__(self, bronze: Bronze, topics: Topics) -> None:
         self.bronze = bronze
         self.topics = topics
-        self.tables = sorted(set(topics.tables.values())) + [REJECTED_TABLE]
+        self.tables = [*sorted(set(topics.tables.values())), REJECTED_TABLE]
         self.tally = Tally()
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:

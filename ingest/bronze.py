@@ -146,14 +146,16 @@ class Bronze:
         """The ids that the table holds in the same stretch of the same partitions."""
         likely: Column = F.lit(False)
         for part in slices:
-            same = F.col("topic").eqNullSafe(part.topic)
+            same = F.col("topic").eqNullSafe(F.lit(part.topic))
             if part.low_offset is None:
                 likely = likely | (same & F.col("kafka_offset").isNull())
             else:
                 likely = likely | (
                     same
                     & (F.col("kafka_partition") == part.partition)
-                    & F.col("kafka_offset").between(part.low_offset, part.high_offset)
+                    & F.col("kafka_offset").between(
+                        F.lit(part.low_offset), F.lit(part.high_offset)
+                    )
                 )
         return (
             self.spark.read.format("hudi")
@@ -250,6 +252,5 @@ def _moved(mark: Mark, slices: list[Slice], batch: int) -> Mark:
     return Mark(
         batch=batch,
         offsets=offsets,
-        has_unplaced=mark.has_unplaced
-        or any(part.high_offset is None for part in slices),
+        has_unplaced=mark.has_unplaced or any(part.high_offset is None for part in slices),
     )

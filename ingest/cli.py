@@ -10,7 +10,7 @@ from types import FrameType
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.batches import Batches, Tally
 from ingest.bronze import Bronze

@@ -118,9 +118,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
     )
     inner = outer.withColumn(
         "body",
-        F.when(is_wrapped, _parsed(F.col("outer.payload"), BODY)).otherwise(
-            F.col("outer")
-        ),
+        F.when(is_wrapped, _parsed(F.col("outer.payload"), BODY)).otherwise(F.col("outer")),
     ).withColumn(
         "source",
         F.when(F.col("body.__op").isNull(), F.from_json("body.source", SOURCE)),
@@ -191,7 +189,8 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         .when(
             F.col("bronze_table").isNull(),
             F.format_string(
-                "no table: ingest/topics.toml does not list the topic '%s'", F.col("topic")
+                "no table: ingest/topics.toml does not list the topic '%s'",
+                F.col("topic"),
             ),
         )
     )

@@ -25,7 +25,10 @@ def fetch(version: str) -> None:
     ivy = str(jar.parent.parent.absolute())
     (
         SparkSession.builder.master("local[1]")
-        .config("spark.jars.packages", f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}")
+        .config(
+            "spark.jars.packages",
+            f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
+        )
         .config("spark.jars.ivy", ivy)
         .config("spark.ui.enabled", "false")
         .getOrCreate()

@@ -33,9 +33,7 @@ def spark_settings(profiles_file: Path = PROFILES_FILE) -> dict[str, str]:
     )
     profile = yaml.safe_load(rendered)[PROFILE]
     output = profile["outputs"][profile["target"]]
-    return {
-        name: str(value) for name, value in output["server_side_parameters"].items()
-    }
+    return {name: str(value) for name, value in output["server_side_parameters"].items()}
 
 
 def spark_session() -> SparkSession:

@@ -37,7 +37,7 @@ def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> Da
 
 def _qualified(spark: SparkSession, path: str) -> str:
     """The path with its scheme, after a look that something is there."""
-    jvm, configuration = spark._jvm, spark._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    jvm, configuration = spark._jvm, spark._jsc.hadoopConfiguration()
     hadoop_path = jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
     file_system = hadoop_path.getFileSystem(configuration)
     matches = file_system.globStatus(hadoop_path)
