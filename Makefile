@@ -25,7 +25,7 @@ test: setup ## every test
 	@python -m pytest
 
 lint: setup ## sqlfluff, ruff, mypy, dbt parse
-	@sqlfluff lint --disable-progress-bar models macros tests/dbt
+	@sqlfluff lint --disable-progress-bar models tests/dbt
 	@ruff check . && ruff format --check .
 	@mypy
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
@@ -48,5 +48,6 @@ clean: ## remove the lake and what dbt made
 	@touch $@
 
 $(JAR): .venv/installed
+	@echo "setup: fetching Hudi $(HUDI_VERSION)"
 	@python -m ingest.jars
 	@touch $@

@@ -1,9 +1,9 @@
 """The same increment by hand: DataFrames, upserts, no dbt. What one would write instead.
 
 It knows the rules of the silver tables (order by LSN within a key, soft deletes, values
-that an event left out, lines that vanished), reads bronze by the same bounds, and hands the rows
-of one step to the next in memory. Not here, because the measured increments never need it:
-folding a key again from its history.
+that an event left out, lines that vanished), reads bronze by the same bounds, and hands
+the rows of one step to the next in memory. Not here, because the measured increments
+never need it: folding a key again from its history.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.artifacts.resources.types import NodeType
+from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.cli.main import dbtRunner
 from dbt.events.types import LogModelResult
 from dbt_common.events.base_types import EventMsg

@@ -21,7 +21,6 @@ def fetch(version: str) -> None:
     jar = Path(spark_settings()["spark.driver.extraClassPath"])
     if jar.exists():
         return
-    print(f"setup: fetching Hudi {version}", flush=True)
     ivy = str(jar.parent.parent.absolute())
     (
         SparkSession.builder.master("local[1]")
@@ -37,17 +36,19 @@ def fetch(version: str) -> None:
 
 
 if __name__ == "__main__":
-    # Ivy and Spark narrate to stderr; what they say matters only if they fail.
+    # Ivy and Spark narrate to both; what they say matters only if they fail.
     log = Path(".venv/setup.log")
-    kept = os.dup(2)
+    kept = {number: os.dup(number) for number in (1, 2)}
     with log.open("wb") as file:
-        os.dup2(file.fileno(), 2)
+        for number in kept:
+            os.dup2(file.fileno(), number)
     failure = None
     with contextlib.suppress(SystemExit):
         try:
             fetch(os.environ.get("HUDI_VERSION", "1.2.0"))
         except Exception as error:  # whatever the resolver raises ends the setup
             failure = error
-    os.dup2(kept, 2)
+    for number, copy in kept.items():
+        os.dup2(copy, number)
     if failure is not None:
         sys.exit(f"setup: the Hudi jar cannot be fetched ({failure}); see {log}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -19,9 +21,9 @@ def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> Da
         topic: the topic of records that do not name theirs.
 
     Raises:
-        UserError: nothing is at one of the paths.
+        UserError: nothing is at one of the paths, or they are of several file systems.
     """
-    found = [_qualified(spark, path) for path in paths]
+    place = _one_pattern([_qualified(spark, path) for path in paths])
     lines = (
         spark.readStream.format("text")
         .schema("value string")
@@ -29,10 +31,21 @@ def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> Da
         # A file is read once, however old it is: the default forgets those that are a
         # week older than the newest.
         .option("maxFileAge", "36500d")
-        .load(found[0] if len(found) == 1 else "{" + ",".join(found) + "}")
+        .load(place)
         .withColumn("source_file", F.input_file_name())
     )
     return records_from_lines(lines, topic)
+
+
+def _one_pattern(places: list[str]) -> str:
+    """One pattern for all: a checkpoint is of one source, whatever the paths are."""
+    if len(places) == 1:
+        return places[0]
+    parts = [re.fullmatch(r"(\w+:(?://[^/]*)?)/(.*)", place) for place in places]
+    roots = {part[1] for part in parts if part}
+    if len(roots) != 1 or None in parts:
+        raise UserError(f"the paths are not of one file system: {', '.join(places)}")
+    return f"{roots.pop()}/{{{','.join(part[2] for part in parts if part)}}}"
 
 
 def _qualified(spark: SparkSession, path: str) -> str:
