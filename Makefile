@@ -2,6 +2,7 @@
 PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
 BIN := .venv/bin
+CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JAR := .venv/ivy/jars/org.apache.hudi_hudi-spark3.5-bundle_2.12-$(HUDI_VERSION).jar
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -10,7 +11,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## show what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-setup: .venv/installed $(JAR) ## make .venv from the lock file; fetch Java and Hudi
+setup: .venv/installed $(JAR) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
 
 demo: setup ## recorded events to gold, on the screen
 	@python -m demo
@@ -50,4 +51,9 @@ clean: ## remove the lake and what dbt made
 $(JAR): .venv/installed
 	@echo "setup: fetching Hudi $(HUDI_VERSION)"
 	@python -m ingest.jars
+	@touch $@
+
+$(CLASSES): $(JAR)
+	@echo "setup: recording the JVM's class archive (a minute)"
+	@python -m demo.record > .venv/setup.log 2>&1 || { cat .venv/setup.log; exit 1; }
 	@touch $@

@@ -105,7 +105,8 @@ def report(measured: dict[str, Any]) -> None:
         return float(statistics.median(values))
 
     print(
-        f"\n{measured['orders']:,} orders, {measured['events']:,} events, {len(rounds)} rounds"
+        f"\n{measured['orders']:,} orders, {measured['events']:,} events,"
+        f" {len(rounds)} rounds"
     )
     print(f"  {'':<22} {'dbt':>6} {'peer':>6} {'ratio':>6}   seconds, medians")
     for name in rounds[0]["peer_models"]:

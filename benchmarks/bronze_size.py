@@ -1,0 +1,152 @@
+"""What 1,000 new events cost over a small and over a large bronze table.
+
+    python -m benchmarks.bronze_size [--rows 10000 10000000] [--days 300] [--runs 5]
+
+Each size is a lake of its own with 1,000 orders; the rows are old events of those orders,
+spread over days and read long ago. Prints the medians of ingest and build, and the ratio of
+the largest to the smallest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ORDERS = 1_000
+EVENTS = 1_000
+
+
+def measure(rows: int, days: int, runs: int, folder: Path) -> dict[str, float]:
+    """The median seconds of one ingest and one build over so many old rows."""
+    os.environ["LAKE_ROOT"] = str(folder)
+    from dbt.cli.main import dbtRunner
+    from pyspark.sql import functions as F
+
+    from benchmarks.events import Stream
+    from ingest.bronze import WRITE_OPTIONS
+    from ingest.cli import main as ingest
+    from ingest.session import spark_session
+
+    spark = spark_session()
+    stream = Stream(folder / "landing")
+    runner = dbtRunner()
+
+    def timed_round(op: str) -> tuple[float, float]:
+        file = stream.write(list(range(1, ORDERS + 1)), op)
+        start = time.monotonic()
+        assert ingest(["files", str(file)]) == 0
+        ingested = time.monotonic()
+        result = runner.invoke(
+            [
+                "--quiet",
+                "build",
+                "--profiles-dir",
+                "profiles",
+                "--exclude-resource-type",
+                "test",
+                "unit_test",
+            ]
+        )
+        assert result.success, result.exception
+        return ingested - start, time.monotonic() - ingested
+
+    timed_round("r")
+    path = f"{folder}/warehouse/bronze.db/cdc_events"
+    day = F.expr(f"date_add(date'2025-01-01', int(id % {days}))")
+    old = (
+        spark.range(rows)
+        .withColumn("order_id", F.col("id") % ORDERS + 1)
+        .select(
+            F.md5(F.col("id").cast("string")).alias("event_id"),
+            F.lit("demo.datalake.cdc_events").alias("topic"),
+            F.lit(0).alias("kafka_partition"),
+            (F.col("id") - rows).alias("kafka_offset"),
+            F.current_timestamp().alias("kafka_timestamp"),
+            F.format_string('{"order_id":%d}', "order_id").alias("key"),
+            F.format_string(
+                '{"order_id":%d,"customer_id":"C1","__op":"u"}', "order_id"
+            ).alias("value"),
+            F.lit("u").alias("op"),
+            F.lit(0).alias("source_epoch"),
+            F.col("id").alias("source_lsn"),
+            F.current_timestamp().alias("source_ts"),
+            F.lit("cdc_events").alias("source_table"),
+            F.current_timestamp().alias("ingested_at"),
+            (F.date_format(day, "yyyyMMdd").cast("bigint") * 1_000_000_000).alias(
+                "ingest_batch"
+            ),
+            day.cast("string").alias("ingest_date"),
+        )
+        .repartition(8, "ingest_date")
+        .sortWithinPartitions("ingest_date")
+    )
+    (
+        old.write.format("hudi")
+        .options(**WRITE_OPTIONS)
+        .option("hoodie.table.name", "cdc_events")
+        .mode("append")
+        .save(path)
+    )
+    rounds = [timed_round("u") for _ in range(runs + 2)][2:]
+    return {
+        "ingest": statistics.median(seconds for seconds, _ in rounds),
+        "build": statistics.median(seconds for _, seconds in rounds),
+    }
+
+
+def main() -> None:
+    """Measure every size, each in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 10_000_000])
+    parser.add_argument("--days", type=int, default=300)
+    parser.add_argument("--runs", type=int, default=5)
+    options = parser.parse_args()
+    os.environ.setdefault("LAKE_JIT_LEVEL", "4")
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
+    if len(options.rows) == 1:
+        folder = Path(tempfile.mkdtemp(prefix="lake-"))
+        try:
+            print(json.dumps(measure(options.rows[0], options.days, options.runs, folder)))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+
+    found = {}
+    for rows in options.rows:
+        output = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.bronze_size",
+                "--rows",
+                str(rows),
+                "--days",
+                str(options.days),
+                "--runs",
+                str(options.runs),
+            ],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        found[rows] = json.loads(output.splitlines()[-1])
+        print(
+            f"{rows:>12,} rows in {options.days} days: ingest {found[rows]['ingest']:.2f} s,"
+            f" build {found[rows]['build']:.2f} s",
+            flush=True,
+        )
+    small, large = min(found), max(found)
+    for part in ("ingest", "build"):
+        print(f"{part}: {found[large][part] / found[small][part]:.2f} times")
+
+
+if __name__ == "__main__":
+    main()
