@@ -139,7 +139,8 @@ def main() -> None:
         ).stdout
         found[rows] = json.loads(output.splitlines()[-1])
         print(
-            f"{rows:>12,} rows in {options.days} days: ingest {found[rows]['ingest']:.2f} s,"
+            f"{rows:>12,} rows in {options.days} days:"
+            f" ingest {found[rows]['ingest']:.2f} s,"
             f" build {found[rows]['build']:.2f} s",
             flush=True,
         )
