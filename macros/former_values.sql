@@ -3,6 +3,7 @@
 select
     source_epoch as former_epoch,
     source_lsn as former_lsn,
+    newest_batch as former_batch,
     former_life_start
     {%- for column in table['columns'] if column != table['key'] %},
     `former_{{ column }}`

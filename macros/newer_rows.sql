@@ -14,17 +14,18 @@ compared as (
 
 {% if traits['unsettled'] %}
 {#
-    A delete may be the other half of a key change whose create came first.
+    A delete may be the other half of a key change whose create came first, and a late event
+    may tell what the old key's row was.
 #}
-deletes as (
+formers as (
 
     select
         source_epoch,
-        min(source_lsn) as lowest_lsn
+        min(coalesce(source_lsn, 0)) as lowest_lsn
 
     from compared
 
-    where op = 'd'
+    where op = 'd' or standing <> 'newer'
 
     group by source_epoch
 
@@ -32,14 +33,14 @@ deletes as (
 
 awaiting as (
 
-    select /*+ broadcast(deletes) */ target.{{ key }}
+    select /*+ broadcast(formers) */ target.{{ key }}
 
     from {{ this }} as target
 
-    inner join deletes
+    inner join formers
         on
-            target.source_epoch = deletes.source_epoch
-            and target.source_lsn >= deletes.lowest_lsn
+            target.source_epoch = formers.source_epoch
+            and target.source_lsn >= formers.lowest_lsn
 
     where exists(target.carried_columns, column_name -> column_name like '%?')
 

@@ -29,7 +29,11 @@
         kafka_offset,
         changed_at,
         ingested_at,
+        {%- if former %}
+        greatest(newest_batch, {{ former }}.former_batch) as ingest_batch,
+        {%- else %}
         newest_batch as ingest_batch,
+        {%- endif %}
         filter(array(
             {%- for column in names %}
             case

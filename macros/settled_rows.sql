@@ -43,13 +43,23 @@
     {%- do create_scratch_view(
         prefix ~ 'former_0', former_values(table, prefix ~ 'filled')
     ) -%}
-    {%- for step in range(1, histories | length) -%}
-        {%- do create_scratch_view(
-            prefix ~ 'former_' ~ step,
-            handed_over_values(table, prefix ~ 'former_' ~ (step - 1), prefix ~ 'former_0')
+    {#- a chain may pass a key more than once; each step doubles how far back it looks -#}
+    {%- set at.is_done = false -%}
+    {%- for step in range(1, 20) if not at.is_done -%}
+        {%- set former = prefix ~ 'former_' ~ at.step -%}
+        {%- set open = run_query(
+            'select count(*) from ' ~ former ~ ' where former_life_start is not null'
         ) -%}
+        {%- if open.rows[0][0] == 0 -%}
+            {%- set at.is_done = true -%}
+        {%- else -%}
+            {%- do create_scratch_view(
+                prefix ~ 'former_' ~ step, handed_over_values(table, former)
+            ) -%}
+            {%- set at.step = step -%}
+        {%- endif -%}
     {%- endfor -%}
-    {%- set former = prefix ~ 'former_' ~ (histories | length - 1) -%}
+    {%- set former = prefix ~ 'former_' ~ at.step -%}
     {%- do create_scratch_view(
         prefix ~ 'settled',
         refolded_rows(table, rows, unsettled, columns, prefix ~ 'filled', known_keys[0], former)

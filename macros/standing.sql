@@ -14,21 +14,25 @@ case
     {# the event that the row has already, delivered once more #}
     when
         event.source_epoch = stored.source_epoch
-        and event.source_lsn = stored.source_lsn
         and (event.op = 'r') = (stored.op = 'r')
         and (
-            event.op = 'r'
-            or coalesce(event.kafka_offset >= stored.kafka_offset, true)
+            event.source_lsn = stored.source_lsn
+            or (
+                event.op = 'r' and event.source_lsn is null
+                and event.changed_at = stored.changed_at
+            )
         )
-        then 'older'
+        then
+            case
+                when coalesce(event.kafka_offset >= stored.kafka_offset, true) then 'older'
+                else 'unclear'
+            end
     {# a create after a key change: what it lacks is in the old key's row #}
     when event.op = 'c' and size(event.unavailable_columns) > 0 then 'unclear'
     when stored.op is null or event.source_epoch > stored.source_epoch then 'newer'
     {# both streamed: the LSN decides #}
     when event.op <> 'r' and stored.op <> 'r' and event.source_lsn > stored.source_lsn
         then 'newer'
-    when event.op <> 'r' and stored.op <> 'r' and event.source_lsn = stored.source_lsn
-        then 'unclear'
     when event.op <> 'r' and stored.op <> 'r'
         then {{ older_than_stored() }}
     {# a snapshot read on either side, and no offsets to go by #}

@@ -1,7 +1,7 @@
 {#
     What compared events hold, so that the fold leaves out what they do not need: a mapping of
     `reads` (snapshot reads), `unavailable` (values that an event did not bring) and
-    `unsettled` (unclear events, or deletes, which a key may have waited for).
+    `unsettled` (unclear events, or deletes and late ones, which a key may have waited for).
 
     Asked only while dbt runs the model; anything is possible otherwise.
 #}
@@ -11,7 +11,7 @@
     {%- endif -%}
     {%- set counts = run_query(
         "select count_if(op = 'r'), count_if(size(unavailable_columns) > 0),"
-        ~ " count_if(standing = 'unclear' or op = 'd') from (" ~ compared ~ ')'
+        ~ " count_if(standing <> 'newer' or op = 'd') from (" ~ compared ~ ')'
     ).rows[0] -%}
     {{ return({
         'reads': counts[0] > 0, 'unavailable': counts[1] > 0, 'unsettled': counts[2] > 0
