@@ -217,6 +217,13 @@ def assert_deleted(row: Row, **expected: Any) -> None:
     assert_row(row, is_deleted=True, op="d", **dict.fromkeys(ORDER), **expected)
 
 
+# This story has the lowest LSNs of all: no other's delete makes the new key look again.
+@told([delete(20), create(20, key=1, employee=UNAVAILABLE)], [create(10)])
+def test_toasted_key_change_before_the_old_row(after: After) -> None:
+    assert_deleted(after.order(key=0), source_lsn=20)
+    assert_row(after.order(key=1), employee=EMPLOYEE, carried_columns=["employee"])
+
+
 @told([create(10)])
 def test_insert(after: After) -> None:
     assert_row(
@@ -311,9 +318,7 @@ def test_delete_twice_around_an_insert(after: After) -> None:
     [update(20, offset=1, shipped_date=10_010, customer_id="ANATR")],
 )
 def test_older_after_newer(after: After) -> None:
-    assert_row(
-        after.order(), source_lsn=30, shipped_date=date(10_020), customer_id="ALFKI"
-    )
+    assert_row(after.order(), source_lsn=30, shipped_date=date(10_020), customer_id="ALFKI")
 
 
 REPLAYED = (
@@ -440,9 +445,7 @@ def test_late_incremental_read_loses(after: After) -> None:
     assert_row(after.order(), op="u", source_lsn=20, shipped_date=date(10_020))
 
 
-@told(
-    [create(10), delete(20)], [create(30)], [read(None, time=40, shipped_date=10_010)]
-)
+@told([create(10), delete(20)], [create(30)], [read(None, time=40, shipped_date=10_010)])
 def test_incremental_read_after_an_insert_again(after: After) -> None:
     assert_row(after.order(), op="r", shipped_date=date(10_010))
 
@@ -480,6 +483,28 @@ READ_TWICE = read(None, time=15)
 )
 def test_incremental_read_delivered_again_loses(after: After) -> None:
     assert_row(after.order(), op="u", source_lsn=20, shipped_date=date(10_010))
+
+
+@told([create(10), READ_TWICE], [again(READ_TWICE, 9)])
+def test_incremental_read_twice(after: After) -> None:
+    assert_row(after.order(), op="r", source_lsn=10, kafka_offset=1)
+
+
+@told([create(10), again(READ_TWICE, 9)], [again(READ_TWICE, 1)])
+def test_incremental_read_twice_the_first_delivery_late(after: After) -> None:
+    assert_row(after.order(), op="r", source_lsn=10, kafka_offset=1)
+
+
+SNAPSHOT = read(100)
+
+
+@told(
+    [again(SNAPSHOT, 5)],
+    [update(90, time=110, offset=1, shipped_date=10_010)],
+    [again(SNAPSHOT, 0)],
+)
+def test_snapshot_delivered_again_before_the_open_transaction(after: After) -> None:
+    assert_row(after.order(), op="u", source_lsn=90, shipped_date=date(10_010))
 
 
 @told([read(None, time=15)], [read(100, shipped_date=10_010)])
@@ -529,9 +554,7 @@ def test_late_event_of_an_older_epoch_loses(after: After) -> None:
 )
 def test_raised_epoch_of_a_topic(after: After) -> None:
     if after.way in (ACROSS, REFRESH):
-        assert_row(
-            after.order(), source_epoch=1, source_lsn=30, shipped_date=date(10_020)
-        )
+        assert_row(after.order(), source_epoch=1, source_lsn=30, shipped_date=date(10_020))
 
 
 TWO_LINES = items((11, "14", "12", "0"), (42, "9.8", "10", "0.15"))
@@ -614,9 +637,7 @@ def test_item_changed(after: After) -> None:
 @told([create(10)], [delete(20), create(20, key=1)])
 def test_key_change(after: After) -> None:
     assert_deleted(after.order(key=0), source_lsn=20)
-    assert_row(
-        after.order(key=1), source_lsn=20, customer_id="ALFKI", employee=EMPLOYEE
-    )
+    assert_row(after.order(key=1), source_lsn=20, customer_id="ALFKI", employee=EMPLOYEE)
     assert after.lines(key=0) == {}
     assert set(after.lines(key=1)) == {11}
 
@@ -651,9 +672,7 @@ def test_delete_with_the_key_in_kafka_only(after: After) -> None:
 def test_envelopes(after: After) -> None:
     assert_row(after.order(), source_lsn=40, customer_id="ANATR", shipped_date=None)
     if after.way == ACROSS:
-        assert_row(
-            after.order(build=1), employee=EMPLOYEE, carried_columns=["employee"]
-        )
+        assert_row(after.order(build=1), employee=EMPLOYEE, carried_columns=["employee"])
 
 
 @told([create(10)], [update(20, shipped_date=10_010, employee=UNAVAILABLE)])
@@ -733,12 +752,6 @@ def test_toasted_key_change_the_delete_after(after: After) -> None:
     assert_row(after.order(key=1), employee=EMPLOYEE, carried_columns=["employee"])
 
 
-@told([delete(20), create(20, key=1, employee=UNAVAILABLE)], [create(10)])
-def test_toasted_key_change_before_the_old_row(after: After) -> None:
-    assert_deleted(after.order(key=0), source_lsn=20)
-    assert_row(after.order(key=1), employee=EMPLOYEE, carried_columns=["employee"])
-
-
 @told(
     [create(10)],
     [delete(20), create(20, key=1, employee=UNAVAILABLE)],
@@ -753,6 +766,40 @@ def test_toasted_key_changes_one_after_another(after: After) -> None:
         shipped_date=date(10_010),
         carried_columns=["employee"],
     )
+
+
+@told(
+    [create(10)],
+    [delete(20), create(20, key=1, employee=UNAVAILABLE)],
+    [delete(30, key=1), create(30, employee=UNAVAILABLE)],
+    [delete(40), create(40, key=1, employee=UNAVAILABLE)],
+    [delete(50, key=1), create(50, employee=UNAVAILABLE)],
+)
+def test_toasted_key_changes_back_and_forth(after: After) -> None:
+    assert_deleted(after.order(key=1), source_lsn=50)
+    assert_row(after.order(), employee=EMPLOYEE, carried_columns=["employee"])
+
+
+@told(
+    [
+        create(10, offset=0),
+        delete(30, offset=2),
+        create(30, key=1, employee=UNAVAILABLE),
+    ],
+    [update(20, offset=1, employee="new")],
+)
+def test_late_event_holds_the_value_a_key_change_left_out(after: After) -> None:
+    assert_deleted(after.order(key=0), source_lsn=30)
+    assert_row(after.order(key=1), employee="new", carried_columns=["employee"])
+
+
+@told([create(10)], [create(20, key=1, order_items=UNAVAILABLE)], [delete(20)])
+def test_toasted_items_in_a_key_change_the_delete_after(after: After) -> None:
+    assert after.lines(key=0) == {}
+    assert set(after.lines(key=1)) == {11}
+    if after.way == ACROSS:
+        assert after.order(key=1, build=1)["carried_columns"] == ["order_items?"]
+        assert after.lines(key=1, build=1) == {}
 
 
 @told(
@@ -779,9 +826,7 @@ def test_late_event_holds_the_value_a_newer_one_left_out(after: After) -> None:
         carried_columns=["employee"],
     )
     if after.way == ACROSS:
-        assert_row(
-            after.order(build=1), employee=EMPLOYEE, carried_columns=["employee"]
-        )
+        assert_row(after.order(build=1), employee=EMPLOYEE, carried_columns=["employee"])
 
 
 @told(
@@ -804,9 +849,7 @@ def test_late_insert_holds_the_value_an_update_left_out(after: After) -> None:
     [create(20, offset=1, employee="new")],
 )
 def test_late_life_holds_the_value_a_newer_event_left_out(after: After) -> None:
-    assert_row(
-        after.order(), source_lsn=30, employee="new", carried_columns=["employee"]
-    )
+    assert_row(after.order(), source_lsn=30, employee="new", carried_columns=["employee"])
 
 
 def test_full_refresh_gives_what_the_increments_gave(everything: Told) -> None:

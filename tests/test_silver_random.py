@@ -56,9 +56,7 @@ class Event:
         values = " ".join(
             f"{name}={self.row[name]}" for name in sorted(self.row) if self.op != "d"
         )
-        return (
-            f"{self.op} key {self.key} lsn {self.lsn} t {self.time}{left_out} {values}"
-        )
+        return f"{self.op} key {self.key} lsn {self.lsn} t {self.time}{left_out} {values}"
 
 
 @dataclass
@@ -234,9 +232,7 @@ class Family:
                 if self.chance.random() < 0.05:  # the same record, in another file
                     delivered.append(self.chance.randrange(BATCHES))
                 for number in delivered:
-                    self.batches.setdefault(number, []).append(
-                        (partition, offset, event)
-                    )
+                    self.batches.setdefault(number, []).append((partition, offset, event))
 
     def records(self, batch: int) -> Iterator[Record]:
         """The Kafka records of a batch."""
@@ -260,9 +256,7 @@ class Family:
         lines = [f"family {self.number}, keys from {self.first_key}, {self.form}"]
         for partition, log in self.logs.items():
             lines.append(f"  the log of partition {partition}:")
-            lines += [
-                f"    offset {offset}: {event}" for offset, event in enumerate(log)
-            ]
+            lines += [f"    offset {offset}: {event}" for offset, event in enumerate(log)]
         lines.append("  delivered as partition:offset")
         for batch, parts in sorted(self.batches.items()):
             places = " ".join(f"{partition}:{offset}" for partition, offset, _ in parts)
@@ -343,9 +337,7 @@ def difference(
                 wrong.append(f"key {key} is missing")
         elif source is None:
             if not row["is_deleted"]:
-                wrong.append(
-                    f"key {key} is live, and the source has no such row: {row}"
-                )
+                wrong.append(f"key {key} is live, and the source has no such row: {row}")
         elif row["is_deleted"]:
             wrong.append(f"key {key} is deleted, and the source has it: {row}")
         else:
@@ -365,9 +357,7 @@ def difference(
     return wrong
 
 
-def _difference_of_lines(
-    key: int, source: Row | None, lines: dict[int, Row]
-) -> list[str]:
+def _difference_of_lines(key: int, source: Row | None, lines: dict[int, Row]) -> list[str]:
     wanted = {
         line["product_id"]: line
         for line in json.loads((source or {}).get("order_items") or "[]")
@@ -400,8 +390,7 @@ def assert_none(failing: list[tuple[Family, list[str]]], count: int) -> None:
         family, wrong = min(failing, key=lambda pair: pair[0].size())
         text = "\n  ".join(wrong)
         pytest.fail(
-            f"{len(failing)} of {count} families differ; the smallest:\n"
-            f"  {text}\n{family}",
+            f"{len(failing)} of {count} families differ; the smallest:\n  {text}\n{family}",
             pytrace=False,
         )
 

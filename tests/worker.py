@@ -85,8 +85,7 @@ def run_sql(statement: str) -> list[list[Any]]:
     from ingest.session import spark_session
 
     return [
-        [str(value) for value in row]
-        for row in spark_session().sql(statement).collect()
+        [str(value) for value in row] for row in spark_session().sql(statement).collect()
     ]
 
 
