@@ -1,0 +1,133 @@
+"""What each Hudi setting that the tables keep buys, against leaving it out, in one run.
+
+    python -m benchmarks.settings [--rows 100000] [--runs 7]
+
+Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one. Each
+round merges 1,000 rows into every table and overwrites it, in turn; prints medians and the
+ratio to all settings. Variants with a setting that we left at its default are measured too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+COLUMNS = "id bigint, name string, body string, source_lsn bigint"
+LEFT_ALONE = {
+    "bucket index of one bucket": {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+    },
+    "no bloom filter in the files": {"hoodie.parquet.bloom.filter.enabled": "false"},
+    "no automatic cleaning": {"hoodie.clean.automatic": "false"},
+    "one task a shuffle": {
+        "hoodie.upsert.shuffle.parallelism": "1",
+        "hoodie.bulkinsert.shuffle.parallelism": "1",
+    },
+    "small files are left alone": {"hoodie.parquet.small.file.limit": "0"},
+}
+NEEDED = {"type", "hoodie.write.table.version", "hoodie.write.auto.upgrade"}
+
+
+def variants() -> dict[str, dict[str, str]]:
+    """The settings of every variant, by what is different about it."""
+    project = yaml.safe_load(Path("dbt_project.yml").read_text(encoding="utf-8"))
+    ours = project["models"]["cdc_lakehouse"]["silver"]["+tblproperties"]
+    found = {"all settings": dict(ours)}
+    for setting in ours:
+        if setting not in NEEDED:
+            found[f"without {setting}"] = {
+                name: value for name, value in ours.items() if name != setting
+            }
+    for name, extra in LEFT_ALONE.items():
+        found[f"with {name}"] = ours | extra
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--runs", type=int, default=7)
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="lake-"))
+    os.environ |= {
+        "LAKE_ROOT": str(folder),
+        "LAKE_JIT_LEVEL": "4",
+        "SPARK_DRIVER_MEMORY": "6g",
+    }
+    from ingest.session import spark_session
+
+    spark = spark_session()
+
+    def seconds(statement: str) -> float:
+        start = time.monotonic()
+        spark.sql(statement).collect()
+        return time.monotonic() - start
+
+    rows = (
+        "select id, concat('name ', id) as name, repeat(md5(string(id)), 20) as body,"
+        " id as source_lsn from range({low}, {high}, {step})"
+    )
+    spark.sql("create schema silver")
+    tables = {}
+    for number, (name, settings) in enumerate(variants().items()):
+        tables[name] = f"silver.variant_{number}"
+        properties = ", ".join(f"'{key}' = '{value}'" for key, value in settings.items())
+        spark.sql(
+            f"create table {tables[name]} ({COLUMNS}) using hudi"
+            f' options (primaryKey "id") tblproperties ({properties})'
+        )
+        seconds(
+            f"insert overwrite table {tables[name]} "
+            + rows.format(low=0, high=options.rows, step=1)
+        )
+
+    merges: dict[str, list[float]] = {name: [] for name in tables}
+    overwrites: dict[str, list[float]] = {name: [] for name in tables}
+    for number in range(options.runs + 2):
+        source = rows.format(
+            low=number, high=options.rows, step=max(1, options.rows // 1_000)
+        )
+        for name, table in tables.items():
+            merges[name].append(
+                seconds(
+                    f"merge into {table} as stored using ({source}) as incoming"
+                    " on stored.id = incoming.id"
+                    " when matched and incoming.source_lsn >= stored.source_lsn then update"
+                    " set name = incoming.name, body = incoming.body,"
+                    " source_lsn = incoming.source_lsn when not matched then insert *"
+                )
+            )
+            overwrites[name].append(
+                seconds(
+                    f"insert overwrite table {table} "
+                    + rows.format(low=0, high=options.rows, step=1)
+                )
+            )
+    shutil.rmtree(folder, ignore_errors=True)
+
+    def median(values: list[float]) -> float:
+        return statistics.median(values[2:])
+
+    base = "all settings"
+    print(f"\n{options.rows:,} rows, {options.runs} rounds; medians in seconds")
+    print(f"{'':<58} {'merge':>6} {'ratio':>6} {'overwrite':>10} {'ratio':>6}")
+    for name in tables:
+        print(
+            f"{name:<58} {median(merges[name]):6.2f}"
+            f" {median(merges[name]) / median(merges[base]):6.2f}"
+            f" {median(overwrites[name]):10.2f}"
+            f" {median(overwrites[name]) / median(overwrites[base]):6.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
