@@ -14,9 +14,15 @@
     {%- elif config.get('file_format') != 'hudi' -%}
         {{ dbt_spark.spark__create_table_as(temporary, relation, compiled_code, language) }}
     {%- else -%}
+        {%- set rows = this.identifier ~ '__rows' -%}
+        {%- set query = compiled_code -%}
+        {%- if config.get('incremental_strategy') == 'merge' -%}
+            {%- do create_scratch_view(rows, compiled_code) -%}
+            {%- set query = 'select * from ' ~ rows -%}
+        {%- endif -%}
         {%- set names = [] -%}
         {%- set columns = [] -%}
-        {%- for row in run_query('describe query ' ~ compiled_code) -%}
+        {%- for row in run_query('describe query ' ~ query) -%}
             {%- do names.append(row[0]) -%}
             {%- do columns.append('`' ~ row[0] ~ '` ' ~ row[1]) -%}
         {%- endfor -%}
@@ -28,17 +34,12 @@
             {{ options_clause() }}
             {{ tblproperties_clause() }}
         {%- endcall -%}
-        {%- set rows = this.identifier ~ '__rows' -%}
         {%- if 'carried_columns' in names -%}
-            {%- do create_scratch_view(rows, compiled_code) -%}
-            {%- set rows = settled_rows(
+            {%- set query = 'select * from ' ~ settled_rows(
                 rows, "exists(carried_columns, name -> name like '%?')", names
             ) -%}
-            insert overwrite table {{ relation }}
-            select * from {{ rows }}
-        {%- else -%}
-            insert overwrite table {{ relation }}
-            {{ compiled_code }}
         {%- endif -%}
+        insert overwrite table {{ relation }}
+        {{ query }}
     {%- endif -%}
 {%- endmacro %}
