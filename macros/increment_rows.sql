@@ -6,5 +6,7 @@
 {%- set prefix = this.identifier ~ '__' -%}
 {%- set arrived = in_steps(prefix ~ 'arrived', arrived_events(events, table)) -%}
 {%- set compared = in_steps(prefix ~ 'compared', compared_events(arrived, table)) -%}
-{{ in_steps(prefix ~ 'rows', newer_rows(compared, table, traits_of(compared))) }}
+{%- set traits = traits_of(compared) -%}
+{%- set heirs = heirs_of(events, table, compared) if traits['late'] else [] -%}
+{{ in_steps(prefix ~ 'rows', newer_rows(compared, table, traits, heirs)) }}
 {%- endmacro %}

@@ -1,8 +1,9 @@
 {#
     The rows that have become newer than the stored ones, from events with their standing (see
-    compared_events), and a row with the operation `?` for each key that is unclear.
+    compared_events), and a row with the operation `?` for each key that is unclear, or whose
+    former key got late events (`heirs`, relations of keys).
 #}
-{% macro newer_rows(compared, table, traits) -%}
+{% macro newer_rows(compared, table, traits, heirs) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 with
 
@@ -52,6 +53,10 @@ unclear as (
     where standing = 'unclear'
     union
     select {{ key }} from awaiting
+    {%- for keys in heirs %}
+    union
+    select {{ key }} from {{ keys }}
+    {%- endfor %}
 
 ),
 

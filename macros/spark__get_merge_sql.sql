@@ -5,9 +5,10 @@
     merge and no commit. Rows with the operation `?` stand for keys that must be folded
     again from their whole history. A full refresh replaces all rows in one commit.
 
-    The guard repeats what the model made sure of: an incoming row that is older than the
-    stored one, by LSN and by offset, never wins. It stands in the clause and not in the
-    join's condition, where Hudi takes only equalities.
+    The guard repeats what the model made sure of: of two streamed events the one with the
+    lower LSN never wins. A snapshot read has its place by its history, which only the model
+    knows. It stands in the clause and not in the join's condition, where Hudi takes only
+    equalities.
 
     Takes the place of dbt-spark's macro of this name (1.11.0, materializations/
     incremental/strategies.sql), which has no guard.
@@ -51,10 +52,8 @@
                         incoming.source_epoch = stored.source_epoch
                         and (
                             coalesce(incoming.source_lsn, -1) >= coalesce(stored.source_lsn, -1)
-                            or (
-                                (incoming.op = 'r' or stored.op = 'r')
-                                and incoming.kafka_offset >= stored.kafka_offset
-                            )
+                            or incoming.op = 'r'
+                            or stored.op = 'r'
                         )
                     )
                 )
