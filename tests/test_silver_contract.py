@@ -490,6 +490,15 @@ def test_incremental_read_twice(after: After) -> None:
     assert_row(after.order(), op="r", source_lsn=10, kafka_offset=1)
 
 
+@told(
+    [create(10), READ_TWICE, update(20, shipped_date=10_010)],
+    [read(None, time=25, shipped_date=10_010)],
+    [again(READ_TWICE, 9)],
+)
+def test_incremental_read_delivered_again_after_a_later_one_loses(after: After) -> None:
+    assert_row(after.order(), op="r", kafka_offset=3, shipped_date=date(10_010))
+
+
 @told([create(10), again(READ_TWICE, 9)], [again(READ_TWICE, 1)])
 def test_incremental_read_twice_the_first_delivery_late(after: After) -> None:
     assert_row(after.order(), op="r", source_lsn=10, kafka_offset=1)
