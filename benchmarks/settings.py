@@ -2,9 +2,10 @@
 
     python -m benchmarks.settings [--rows 100000] [--runs 7]
 
-Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one. Each
-round merges 1,000 rows into every table and overwrites it, in turn; prints medians and the
-ratio to all settings. Variants with a setting that we left at its default are measured too.
+Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one.
+Each round merges 1,000 rows into every table and overwrites it, in turn; prints medians and
+the ratio to all settings. Variants with a setting that we left at its default are measured
+too.
 """
 
 from __future__ import annotations

@@ -17,10 +17,7 @@ case
         and (event.op = 'r') = (stored.op = 'r')
         and (
             event.source_lsn = stored.source_lsn
-            or (
-                event.op = 'r' and event.source_lsn is null
-                and event.changed_at = stored.changed_at
-            )
+            or (event.op = 'r' and event.changed_at = stored.changed_at)
         )
         then
             case
@@ -51,13 +48,13 @@ case
         event.kafka_offset > stored.kafka_offset
         and coalesce(event.source_lsn > stored.source_lsn, true)
         and (
-            event.op <> 'r' or stored.op = 'r'
-            or coalesce(event.changed_at > stored.changed_at, false)
+            event.op <> 'r' or coalesce(event.changed_at > stored.changed_at, false)
         )
         then 'newer'
     when
         event.kafka_offset < stored.kafka_offset
         and (event.source_lsn is null or event.source_lsn <= stored.source_lsn)
+        and (event.op = 'r' or stored.op <> 'r')
         then {{ older_than_stored() }}
     else 'unclear'
 end

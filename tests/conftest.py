@@ -170,14 +170,14 @@ class Lake:
         return self.root / "warehouse" / f"{layer}.db" / name
 
     def rows(self, table: str) -> list[Row]:
-        """The rows of ``<layer>.<table>``, read without Spark."""
+        """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""
         batches = HudiTableBuilder.from_base_uri(str(self.path(table))).build().read()
         if not batches:
             return []
         found = pa.Table.from_batches(batches)
         kept = [name for name in found.column_names if not name.startswith("_hoodie_")]
         rows: list[Row] = found.select(kept).to_pylist()
-        return rows
+        return sorted(rows, key=repr)
 
     def tables(self) -> list[str]:
         """Every table of the lake."""
