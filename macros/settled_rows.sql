@@ -20,9 +20,9 @@
     {%- set known_keys = [prefix ~ 'keys_0'] -%}
     {%- set histories = [] -%}
     {%- set at = namespace(step=0, is_done=false) -%}
-    {%- do create_scratch_view(
+    {%- do run_query(create_temporary_view(
         known_keys[0], 'select distinct ' ~ key ~ ' from ' ~ rows ~ ' where ' ~ unsettled
-    ) -%}
+    )) -%}
     {#- a chain ends where the history does; a loop without a bound could hang a build -#}
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- do histories.append(prefix ~ 'history_' ~ step) -%}
@@ -40,9 +40,9 @@
     {%- endfor -%}
 
     {%- do create_scratch_view(prefix ~ 'filled', filled_history(table, histories)) -%}
-    {%- do create_scratch_view(
+    {%- do run_query(create_temporary_view(
         prefix ~ 'former_0', former_values(table, prefix ~ 'filled')
-    ) -%}
+    )) -%}
     {#- a chain may pass a key more than once; each step doubles how far back it looks -#}
     {%- set at.is_done = false -%}
     {%- for step in range(1, 20) if not at.is_done -%}
@@ -60,10 +60,15 @@
         {%- endif -%}
     {%- endfor -%}
     {%- set former = prefix ~ 'former_' ~ at.step -%}
-    {%- do create_scratch_view(
-        prefix ~ 'settled',
-        refolded_rows(table, rows, unsettled, columns, prefix ~ 'filled', known_keys[0], former)
+    {%- set settled = refolded_rows(
+        table, rows, unsettled, columns, prefix ~ 'filled', known_keys[0], former
     ) -%}
+    {%- if reads_increment() -%}
+        {%- do create_scratch_view(prefix ~ 'settled', settled) -%}
+    {%- else -%}
+        {#- one statement reads it, the overwrite -#}
+        {%- do run_query(create_temporary_view(prefix ~ 'settled', settled)) -%}
+    {%- endif -%}
 
     {{ return(prefix ~ 'settled') }}
 {%- endmacro %}

@@ -5,6 +5,9 @@
     next one refuses to go there. This way a build that is killed between any two statements
     finds a table, perhaps an empty one, and goes on from what that has recorded.
 
+    A silver table's rows are computed into a scratch view first: Hudi 1.2.0 cannot plan an
+    overwrite from some of the queries themselves ("Invalid call to toAttribute").
+
     Overrides dbt-spark's macro of this name (1.11.0, adapters.sql); differs for tables of
     the format hudi only.
 #}
