@@ -11,6 +11,7 @@
     {%- set bounds.low = progress(this).get('read_to.' ~ input_name, 0) | int -%}
     {%- for input in inputs_of(model) if input['name'] == input_name -%}
         {%- set bounds.high = upper_bound(input) -%}
+        {%- if bounds.low >= bounds.high -%}{{ return('false') }}{%- endif -%}
         {%- if input.get('relation') is none -%}
             {{ return(arrived_between(bounds.low, bounds.high)) }}
         {%- endif -%}

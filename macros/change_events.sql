@@ -144,7 +144,7 @@ typed as (
             case
                 when {{ key_text }} is null then 'no {{ key }}, which is the key'
                 when {{ typed(key_text, table['columns'][key]) }} is null
-                    then concat('{{ key }}: ''', left({{ key_text }}, 60), ''' is no {{ table['columns'][key] }}')
+                    then concat('{{ key }}: \'', left({{ key_text }}, 60), '\' is no {{ table['columns'][key] }}')
             end
             {%- for column, type in table['columns'].items()
                 if column != key and type not in ['string', 'json', 'bpchar'] %},
@@ -154,7 +154,7 @@ typed as (
                     and `{{ column }}` is not null
                     and not {{ is_unavailable('`' ~ column ~ '`') }}
                     and {{ typed('`' ~ column ~ '`', type) }} is null
-                    then concat('{{ column }}: ''', left(`{{ column }}`, 60), ''' is no {{ type }}')
+                    then concat('{{ column }}: \'', left(`{{ column }}`, 60), '\' is no {{ type }}')
             end
             {%- endfor %}
         ), '') as rejection

@@ -1,21 +1,4 @@
-{#
-    Compute a query once, and name its rows for the statements that follow.
-
-    Its files lie in the folder of the schema staging, which holds only views. A cached view
-    would not do: each statement analyses all that it was made from, and views on views
-    double that every time.
-#}
+{# Compute a query once, and name its rows for the statements that follow (see scratch_view). #}
 {% macro create_scratch_view(name, query) -%}
-    {%- set folder = namespace(path=none) -%}
-    {%- for row in run_query('describe schema ' ~ generate_schema_name('staging', none))
-        if row[0] == 'Location' -%}
-        {%- set folder.path = row[1] ~ '/' ~ name -%}
-    {%- endfor -%}
-    {%- do run_query(
-        "insert overwrite directory '" ~ folder.path ~ "' using parquet " ~ query
-    ) -%}
-    {%- do run_query(
-        'create or replace temporary view ' ~ name ~ " using parquet options (path '"
-        ~ folder.path ~ "')"
-    ) -%}
+    {%- do run_query(scratch_view(name, query)) -%}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#
-    What an increment of a silver table merges (see current_rows), in three steps: the events
+    What an increment of a silver table merges (see current_rows), in steps: the events
     that arrived, their standing to the stored rows, and the rows that have become newer.
 #}
 {% macro increment_rows(events, table) -%}
@@ -8,5 +8,5 @@
 {%- set compared = in_steps(prefix ~ 'compared', compared_events(arrived, table)) -%}
 {%- set traits = traits_of(compared) -%}
 {%- set heirs = heirs_of(events, table, compared) if traits['late'] else [] -%}
-{{ in_steps(prefix ~ 'rows', newer_rows(compared, table, traits, heirs)) }}
+{{ newer_rows(compared, table, traits, heirs) }}
 {%- endmacro %}

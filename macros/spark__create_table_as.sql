@@ -1,5 +1,6 @@
 {#
     Create a Hudi table and fill it, in two statements: the table first, then an overwrite.
+    Of an increment to merge, compute the rows: several statements read them.
 
     A `create table as select` that is killed leaves files that no catalogue knows, and the
     next one refuses to go there. This way a build that is killed between any two statements
@@ -12,14 +13,17 @@
     the format hudi only.
 #}
 {% macro spark__create_table_as(temporary, relation, compiled_code, language='sql') -%}
-    {%- if temporary -%}
+    {%- set is_merge = config.get('incremental_strategy') == 'merge' -%}
+    {%- if temporary and is_merge and not nothing_arrived() -%}
+        {{ scratch_view(relation.identifier, compiled_code) }}
+    {%- elif temporary -%}
         {{ create_temporary_view(relation, compiled_code) }}
     {%- elif config.get('file_format') != 'hudi' -%}
         {{ dbt_spark.spark__create_table_as(temporary, relation, compiled_code, language) }}
     {%- else -%}
         {%- set rows = this.identifier ~ '__rows' -%}
         {%- set query = compiled_code -%}
-        {%- if config.get('incremental_strategy') == 'merge' -%}
+        {%- if is_merge -%}
             {%- do create_scratch_view(rows, compiled_code) -%}
             {%- set query = 'select * from ' ~ rows -%}
         {%- endif -%}

@@ -19,10 +19,7 @@
     {%- endif -%}
     {%- set columns = adapter.get_columns_in_relation(source) | map(attribute='name') | list -%}
     {%- set has_position = 'carried_columns' in columns -%}
-    {%- set rows = this.identifier ~ '__rows' -%}
-    {%- if not (reads_increment() and has_position and staging_of(model)) -%}
-        {%- do create_scratch_view(rows, 'select * from ' ~ source) -%}
-    {%- endif -%}
+    {%- set rows = source.identifier -%}
     {%- if not reads_increment() -%}
         {%- set rows = settled_rows(
             rows, "exists(carried_columns, name -> name like '%?')", columns

@@ -76,6 +76,7 @@ def run_dbt(arguments: list[str]) -> dict[str, Any]:
                 "kind": str(node.node.resource_type),
             }
             for node in nodes
+            if hasattr(node, "node")  # an operation has none
         },
     }
 

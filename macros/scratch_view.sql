@@ -1,0 +1,18 @@
+{#
+    The statement that names the rows of a query, after it has computed them into files.
+
+    The files lie in the folder of the schema staging, which holds only views. A cached view
+    would not do: each statement analyses all that it was made from, and views on views
+    double that every time.
+#}
+{% macro scratch_view(name, query) -%}
+    {%- set folder = namespace(path=none) -%}
+    {%- for row in run_query('describe schema ' ~ generate_schema_name('staging', none))
+        if row[0] == 'Location' -%}
+        {%- set folder.path = row[1] ~ '/' ~ name -%}
+    {%- endfor -%}
+    {%- do run_query(
+        "insert overwrite directory '" ~ folder.path ~ "' using parquet " ~ query
+    ) -%}
+    create or replace temporary view {{ name }} using parquet options (path '{{ folder.path }}')
+{%- endmacro %}
