@@ -10,12 +10,11 @@
 {% macro change_events(bronze) -%}
 {%- set table = change_table_of(this) -%}
 {%- set key = table['key'] -%}
-{#- a delete in the envelope may bring its key in Kafka's key only -#}
-{%- set key_text %}coalesce(
-            `{{ key }}`,
-            get_json_object(key, '$.{{ key }}'),
-            get_json_object(key, '$.payload.{{ key }}')
-        ){% endset -%}
+{%- set key_columns = table['key_columns'] or [key] -%}
+{%- set source_columns = table['columns'].keys() | list -%}
+{%- if table['key_columns'] -%}
+    {%- do source_columns.remove(key) -%}
+{%- endif -%}
 with
 
 events as (
@@ -101,10 +100,10 @@ texts as (
     from row_texts
 
     lateral view inline(array(coalesce(
-        from_json(row_text, '__deleted string{% for column in table["columns"] %}, `{{ column }}` string{% endfor %}'),
-        from_json('{}', '__deleted string{% for column in table["columns"] %}, `{{ column }}` string{% endfor %}')
+        from_json(row_text, '__deleted string{% for column in source_columns %}, `{{ column }}` string{% endfor %}'),
+        from_json('{}', '__deleted string{% for column in source_columns %}, `{{ column }}` string{% endfor %}')
     ))) row_image as deleted
-    {%- for column in table['columns'] %}, `{{ column }}`{% endfor %}
+    {%- for column in source_columns %}, `{{ column }}`{% endfor %}
 
 ),
 
@@ -126,7 +125,7 @@ typed as (
         fields,
         {%- for column, type in table['columns'].items() %}
         {%- if column == key %}
-        {{ typed(key_text, type) }} as `{{ column }}`,
+        {{ key_value(table) | indent(8) }} as `{{ column }}`,
         {%- else %}
         case
             when not is_deleted and not {{ is_unavailable('`' ~ column ~ '`') }}
@@ -135,19 +134,24 @@ typed as (
         {%- endif %}
         {%- endfor %}
         filter(array(
-            {%- for column in table['columns'] if column != key %}
+            {%- for column in source_columns if column != key %}
             case when {{ is_unavailable('`' ~ column ~ '`') }} then '{{ column }}' end
             {{- ',' if not loop.last }}
             {%- endfor %}
         ), name -> name is not null and not is_deleted) as unavailable_columns,
         nullif(concat_ws('; ',
+            {%- for column in key_columns %}
+            {%- set text = key_text(column) %}
             case
-                when {{ key_text }} is null then 'no {{ key }}, which is the key'
-                when {{ typed(key_text, table['columns'][key]) }} is null
-                    then concat('{{ key }}: \'', left({{ key_text }}, 60), '\' is no {{ table['columns'][key] }}')
+                when {{ text }} is null then 'no {{ column }}, which is the key'
+                when {{ typed(text, table['columns'][column]) }} is null
+                    then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ table['columns'][column] }}')
             end
+            {{- ',' if not loop.last }}
+            {%- endfor %}
             {%- for column, type in table['columns'].items()
-                if column != key and type not in ['string', 'json', 'bpchar'] %},
+                if column != key and column not in key_columns
+                and type not in ['string', 'json', 'bpchar'] %},
             case
                 when
                     not is_deleted

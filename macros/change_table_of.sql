@@ -17,5 +17,7 @@
         {%- do table.update({'bronze': node.sources[0][1]}) -%}
         {{ return(table) }}
     {%- endif -%}
-    {{ return({'key': 'key', 'columns': {'key': 'string'}, 'bronze': 'bronze'}) }}
+    {{ return({
+        'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [], 'bronze': 'bronze'
+    }) }}
 {%- endmacro %}

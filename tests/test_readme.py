@@ -48,22 +48,22 @@ def project(tmp_path: Path) -> Path:
     sources.write_text(
         sources.read_text().replace("    tables:\n", "    tables:\n" + block["source"])
     )
-    (copy / "models/staging/stg_suppliers.sql").write_text(block["staging"])
-    (copy / "models/silver/suppliers.sql").write_text(block["silver"])
+    (copy / "models/staging/stg_vendors.sql").write_text(block["staging"])
+    (copy / "models/silver/vendors.sql").write_text(block["silver"])
     rejected = copy / "models/silver/rejected_rows.sql"
     rejected.write_text(
         rejected.read_text().replace(
             "'orders': ref('stg_orders'),",
-            "'orders': ref('stg_orders'),\n    'suppliers': ref('stg_suppliers'),",
+            "'orders': ref('stg_orders'),\n    'vendors': ref('stg_vendors'),",
         )
     )
     return copy
 
 
-def supplier(op: str, key: int, lsn: int, **columns: object) -> Record:
-    """A change of a supplier."""
+def vendor(op: str, key: int, lsn: int, **columns: object) -> Record:
+    """A change of a vendor."""
     row = {
-        "supplier_id": key,
+        "vendor_id": key,
         "company_name": "Exotic Liquids",
         "country": "UK   ",
         "credit_limit": "1200.50",
@@ -71,7 +71,7 @@ def supplier(op: str, key: int, lsn: int, **columns: object) -> Record:
         **columns,
     }
     return record(
-        {"supplier_id": key}, flattened(op, row, lsn), lsn, topic="shop.public.suppliers"
+        {"vendor_id": key}, flattened(op, row, lsn), lsn, topic="shop.public.vendors"
     )
 
 
@@ -97,33 +97,33 @@ def test_worked_example_of_the_readme(project: Path, tmp_path: Path) -> None:
     build = ("dbt", "build", "--profiles-dir", "profiles")
     lake.land(
         [
-            supplier("c", 1, 10, phone="1"),
-            supplier("c", 2, 20, phone="2"),
-            supplier("u", 1, 30, credit_limit="99.90", phone="3"),
-            supplier("d", 2, 40),
+            vendor("c", 1, 10, phone="1"),
+            vendor("c", 2, 20, phone="2"),
+            vendor("u", 1, 30, credit_limit="99.90", phone="3"),
+            vendor("d", 2, 40),
         ]
     )
     said = run(project, lake, *ingest, str(lake.landing))
     assert said.strip() == "read 4 records, wrote 4 events, rejected 0, skipped 0"
     said = run(project, lake, *build)
-    assert "model 'stg_suppliers' does not list the field 'phone'" in said
-    rows = {row["supplier_id"]: row for row in lake.rows("silver.suppliers")}
+    assert "model 'stg_vendors' does not list the field 'phone'" in said
+    rows = {row["vendor_id"]: row for row in lake.rows("silver.vendors")}
     first = rows[1]
     assert (first["company_name"], first["country"]) == ("Exotic Liquids", "UK")
     assert (str(first["credit_limit"]), str(first["since"])) == ("99.90", "1989-03-02")
     assert [rows[key]["is_deleted"] for key in (1, 2)] == [False, True]
 
-    staging = project / "models/staging/stg_suppliers.sql"
+    staging = project / "models/staging/stg_vendors.sql"
     staging.write_text(
         staging.read_text().replace(
             "'since': 'date',", "'since': 'date',\n        'phone': 'string',"
         )
     )
-    lake.land([supplier("c", 3, 50, phone="5")])
+    lake.land([vendor("c", 3, 50, phone="5")])
     run(project, lake, *ingest, str(lake.landing))
-    run(project, lake, *build, "-s", "stg_suppliers+")
-    phones = {row["supplier_id"]: row["phone"] for row in lake.rows("silver.suppliers")}
+    run(project, lake, *build, "-s", "stg_vendors+")
+    phones = {row["vendor_id"]: row["phone"] for row in lake.rows("silver.vendors")}
     assert phones == {1: None, 2: None, 3: "5"}
-    run(project, lake, *build, "--full-refresh", "-s", "stg_suppliers+")
-    phones = {row["supplier_id"]: row["phone"] for row in lake.rows("silver.suppliers")}
+    run(project, lake, *build, "--full-refresh", "-s", "stg_vendors+")
+    phones = {row["vendor_id"]: row["phone"] for row in lake.rows("silver.vendors")}
     assert phones == {1: "3", 2: None, 3: "5"}

@@ -6,6 +6,19 @@
     'customers': ref('stg_customers'),
     'products': ref('stg_products'),
 } %}
+{%- if var('base_tables') %}
+{%- do change_tables.update({
+    'categories': ref('stg_categories'),
+    'employee_territories': ref('stg_employee_territories'),
+    'employees': ref('stg_employees'),
+    'order_details': ref('stg_order_details'),
+    'order_headers': ref('stg_order_headers'),
+    'regions': ref('stg_regions'),
+    'shippers': ref('stg_shippers'),
+    'suppliers': ref('stg_suppliers'),
+    'territories': ref('stg_territories'),
+}) %}
+{%- endif %}
 
 with
 

@@ -1,0 +1,18 @@
+{#
+    The key of an event: its column's value or, of a key of several columns, their values
+    joined by `-` (in which a `-` of a value's own is `\-`), null where one is missing.
+#}
+{% macro key_value(table) -%}
+{%- if not table['key_columns'] -%}
+{{ typed(key_text(table['key']), table['columns'][table['key']]) }}
+{%- else -%}
+concat(
+    {%- for column in table['key_columns'] %}
+    replace(replace(
+        cast({{ typed(key_text(column), table['columns'][column]) }} as string), '\\', '\\\\'
+    ), '-', '\\-')
+    {{- ",\n    '-'," if not loop.last }}
+    {%- endfor %}
+)
+{%- endif -%}
+{%- endmacro %}

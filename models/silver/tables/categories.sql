@@ -1,0 +1,3 @@
+{{ config(unique_key='category_id') }}
+
+{{ current_rows(ref('stg_categories')) }}
