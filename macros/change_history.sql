@@ -1,5 +1,12 @@
-{# All typed change events of a table, up to the bound of the run. #}
-{% macro change_history(events, table) -%}
+{#
+    All typed change events of a table, up to the bound of the run; of the keys in the relation
+    `keys` only, where one is given.
+#}
+{% macro change_history(events, table, keys=none) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- if keys -%}
+select /*+ broadcast(wanted) */ history.* from (
+{%- endif %}
 select `{{ event_columns(table) | join('`, `') }}`
 from {{ events }}
 where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
@@ -7,4 +14,13 @@ where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
 union all
 {{ truncated_rows(events, events, arrived_until_this_run(table['bronze'])) }}
 {%- endif %}
+{%- if keys %}
+) as history
+left semi join {{ keys }} as wanted
+    on history.{{ key }} = wanted.{{ key }}
+{%- endif %}
+{%- for lsn in complete_snapshots(table['bronze']) if execute %}
+union all
+{{ missing_rows(events, table, lsn, keys) }}
+{%- endfor %}
 {%- endmacro %}

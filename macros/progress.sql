@@ -4,11 +4,15 @@
     costs no commit.
 #}
 {% macro progress(relation) -%}
-    {%- set recorded = {} -%}
-    {%- for row in run_query('show tblproperties ' ~ relation) -%}
-        {%- if row[0].startswith('lakehouse.') -%}
-            {%- do recorded.update({row[0][10:]: row[1]}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {{ return(recorded) }}
+    {%- set memory = run_memory('progress') -%}
+    {%- if relation | string not in memory -%}
+        {%- set recorded = {} -%}
+        {%- for row in run_query('show tblproperties ' ~ relation) -%}
+            {%- if row[0].startswith('lakehouse.') -%}
+                {%- do recorded.update({row[0][10:]: row[1]}) -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- do memory.update({relation | string: recorded}) -%}
+    {%- endif -%}
+    {{ return(memory[relation | string]) }}
 {%- endmacro %}

@@ -11,5 +11,6 @@
     {%- if wants_refresh is none -%}
         {%- set wants_refresh = flags.FULL_REFRESH -%}
     {%- endif -%}
-    {{ return(is_incremental() and not wants_refresh) }}
+    {%- if not is_incremental() or wants_refresh -%}{{ return(false) }}{%- endif -%}
+    {{ return(not is_snapshot_due(model, this)) }}
 {%- endmacro %}

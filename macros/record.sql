@@ -1,13 +1,16 @@
 {# Record progress in a table's properties (see progress), where it differs. #}
 {% macro record(relation, values) -%}
     {%- set before = progress(relation) -%}
-    {%- set changed = [] -%}
+    {%- set changed = {} -%}
+    {%- set properties = [] -%}
     {%- for name, value in values.items() if before.get(name) != value | string -%}
-        {%- do changed.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
+        {%- do changed.update({name: value | string}) -%}
+        {%- do properties.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
     {%- endfor -%}
-    {%- if changed -%}
+    {%- if properties -%}
         {%- do run_query(
-            'alter table ' ~ relation ~ ' set tblproperties (' ~ changed | join(', ') ~ ')'
+            'alter table ' ~ relation ~ ' set tblproperties (' ~ properties | join(', ') ~ ')'
         ) -%}
+        {%- do before.update(changed) -%}
     {%- endif -%}
 {%- endmacro %}

@@ -5,9 +5,13 @@
     run agree while the ingest goes on.
 #}
 {% macro run_bound(bronze_table) -%}
-    {%- set bounds = run_query(
-        "select upper_bound from " ~ run_bounds_relation()
-        ~ " where bronze_table = '" ~ bronze_table ~ "'"
-    ) -%}
-    {{ return(bounds.columns[0].values()[0] | int if bounds.rows else 0) }}
+    {%- set memory = run_memory('bounds') -%}
+    {%- if not memory -%}
+        {%- for row in run_query(
+            'select bronze_table, upper_bound from ' ~ run_bounds_relation()
+        ) -%}
+            {%- do memory.update({row[0]: row[1] | int}) -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(memory.get(bronze_table, 0)) }}
 {%- endmacro %}

@@ -27,7 +27,7 @@
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- do histories.append(prefix ~ 'history_' ~ step) -%}
         {%- do create_scratch_view(
-            histories[-1], events_of_keys(events, table, known_keys[-1])
+            histories[-1], change_history(events, table, known_keys[-1])
         ) -%}
         {%- set next_keys = prefix ~ 'keys_' ~ step -%}
         {%- do create_scratch_view(

@@ -1,0 +1,80 @@
+{#
+    A snapshot read for each key that a complete snapshot lacked (see complete_snapshots), with
+    the row marked as deleted: its delete was never sent. It stands where the snapshot's first
+    read of its partition does.
+
+    A key with events of lower LSNs behind that read is not missing: their transaction was
+    open when the snapshot was taken. `keys` narrows the keys looked at.
+#}
+{% macro missing_rows(events, table, lsn, keys=none) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set values = {
+    'event_id': "concat('snapshot-" ~ lsn ~ "-', history." ~ key ~ ')',
+    'kafka_partition': 'max(history.kafka_partition)',
+    'kafka_offset': 'max(part.first_offset)',
+    'op': "'r'",
+    'is_deleted': 'true',
+    'unavailable_columns': 'cast(array() as array<string>)',
+    table['key']: 'history.' ~ key,
+} -%}
+{%- set bound = arrived_until_this_run(table['bronze']) -%}
+{%- set reads -%}
+(
+        select * from {{ bronze_relation(table['bronze']) }}
+        where op = 'r' and source_lsn = {{ lsn }} and {{ bound }}
+    ) as reads
+{%- endset -%}
+select /*+ broadcast(snapshot), broadcast(part) */
+    {%- for column in event_columns(table) %}
+    {%- if column in values %}
+    {{ values[column] }}
+    {%- elif column in table['columns'] %}
+    null
+    {%- else %}
+    max(snapshot.{{ column }})
+    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ events }} as history
+{%- if keys %}
+left semi join {{ keys }} as wanted
+    on history.{{ key }} = wanted.{{ key }}
+{%- endif %}
+inner join (
+    select
+        source_epoch,
+        topic,
+        source_lsn,
+        min(ingest_batch) as first_batch,
+        max(source_ts) as changed_at,
+        max(ingested_at) as ingested_at,
+        max(ingest_batch) as ingest_batch
+    from {{ reads }}
+    group by source_epoch, topic, source_lsn
+) as snapshot
+    on
+        history.source_epoch = snapshot.source_epoch
+        and history.topic <=> snapshot.topic
+left join (
+    select
+        topic,
+        kafka_partition,
+        min(kafka_offset) as first_offset
+    from {{ reads }}
+    group by topic, kafka_partition
+) as part
+    on
+        history.topic <=> part.topic
+        and history.kafka_partition = part.kafka_partition
+where history.rejection is null and history.{{ bound }}
+group by history.{{ key }}
+having
+    count_if(history.source_lsn < {{ lsn }} or history.source_lsn is null) > 0
+    and count_if(history.op = 'r' and history.source_lsn = {{ lsn }}) = 0
+    and count_if(
+        history.source_lsn < {{ lsn }}
+        and coalesce(
+            history.kafka_offset > part.first_offset,
+            history.ingest_batch > snapshot.first_batch
+        )
+    ) = 0
+{%- endmacro %}
