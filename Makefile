@@ -3,15 +3,18 @@ PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
 BIN := .venv/bin
 CLASSES := .venv/classes-$(HUDI_VERSION).jsa
-JAR := .venv/ivy/jars/org.apache.hudi_hudi-spark3.5-bundle_2.12-$(HUDI_VERSION).jar
+JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup demo ingest build test lint lock clean
+.PHONY: help setup s3 demo ingest build test lint lock clean
 
 help: ## show what there is
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 10
 
-setup: .venv/installed $(JAR) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
+setup: .venv/installed $(JARS) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
+
+s3: .venv/s3/jars ## fetch the jars that s3a:// needs (280 MB)
+	@echo "LAKE_JARS=$$(ls .venv/s3/jars/*.jar | paste -sd,)"
 
 demo: setup ## recorded events to gold, on the screen
 	@python -m demo
@@ -48,12 +51,16 @@ clean: ## remove the lake and what dbt made
 	@sh ingest/java.sh
 	@touch $@
 
-$(JAR): .venv/installed
-	@echo "setup: fetching Hudi $(HUDI_VERSION)"
+$(JARS): .venv/installed profiles/profiles.yml
+	@echo "setup: fetching Hudi $(HUDI_VERSION) and Spark's Kafka source"
 	@python -m ingest.jars
 	@touch $@
 
-$(CLASSES): $(JAR)
+.venv/s3/jars: .venv/installed
+	@echo "setup: fetching Hadoop's S3 file system"
+	@python -m ingest.jars s3
+
+$(CLASSES): $(JARS)
 	@echo "setup: recording the JVM's class archive (a minute)"
 	@python -m demo.record > .venv/setup.log 2>&1 || { cat .venv/setup.log; exit 1; }
 	@touch $@

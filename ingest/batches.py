@@ -28,10 +28,13 @@ class Tally:
 class Batches:
     """Writes micro-batches of records to bronze; called by Structured Streaming."""
 
-    def __init__(self, bronze: Bronze, topics: Topics) -> None:
+    def __init__(self, bronze: Bronze, topics: Topics, *, from_kafka: bool) -> None:
         self.bronze = bronze
         self.topics = topics
-        self.tables = [*sorted(set(topics.tables.values())), REJECTED_TABLE]
+        self.from_kafka = from_kafka
+        # What was rejected comes first: a topic's table then says how far all of its
+        # topic is written.
+        self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
@@ -51,9 +54,12 @@ class Batches:
                 parts = [part for part in slices if part.destination == table]
                 if parts:
                     of_table = rows.where(F.col("destination") == table)
-                    count = self.bronze.append(of_table, table, parts, batch)
+                    count = self.bronze.append(
+                        of_table, table, parts, batch, from_kafka=self.from_kafka
+                    )
                     if table != REJECTED_TABLE:
                         self.tally.written += count
+            self.bronze.create_missing(self.tables)
             self._count(rows, slices)
         finally:
             rows.unpersist()

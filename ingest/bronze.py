@@ -53,11 +53,14 @@ class Mark:
         batch: its last ``ingest_batch``, 0 before the first.
         offsets: the highest ``kafka_offset`` it holds, by ``topic/partition``.
         has_unplaced: whether it holds records without a position.
+        read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
+            Files do not move it, as they may leave offsets out.
     """
 
     batch: int = 0
     offsets: dict[str, int] = field(default_factory=dict)
     has_unplaced: bool = False
+    read_to: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Bronze:
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self.spark = spark
         self.root = f"{warehouse}/bronze.db"
+        self._are_complete = False
 
     def path(self, table: str) -> str:
         """Where a table is."""
@@ -90,6 +94,9 @@ class Bronze:
 
     def create_missing(self, tables: list[str]) -> None:
         """Create every table that is not there, empty, so that dbt can read it."""
+        if self._are_complete:
+            return
+        self._are_complete = True
         for table in tables:
             if self._timeline(table) is None:
                 empty = self.spark.createDataFrame([], columns_of(table))
@@ -110,7 +117,15 @@ class Bronze:
         # Only services (clustering, say) are left on the timeline: ask the data.
         return self._mark_from_data(table)
 
-    def append(self, rows: DataFrame, table: str, slices: list[Slice], batch: int) -> int:
+    def append(
+        self,
+        rows: DataFrame,
+        table: str,
+        slices: list[Slice],
+        batch: int,
+        *,
+        from_kafka: bool,
+    ) -> int:
         """Append the rows of one destination that the table does not hold yet.
 
         Args:
@@ -118,6 +133,7 @@ class Bronze:
             table: the destination.
             slices: what the batch holds for it.
             batch: the ``ingest_batch`` to write.
+            from_kafka: whether the slices are all that their topics had.
 
         Returns:
             How many rows were written. None are, and no commit is made, where the
@@ -132,7 +148,8 @@ class Bronze:
         try:
             count = fresh.count()
             if count:
-                self._append(fresh, table, _moved(mark, slices, batch), count=count)
+                moved = _moved(mark, slices, batch, from_kafka=from_kafka)
+                self._append(fresh, table, moved, count=count)
             return count
         finally:
             fresh.unpersist()
@@ -244,13 +261,16 @@ def _bronze_columns(table: str, batch: int) -> list[Column]:
     return [computed.get(name, F.col(name)).alias(name) for name in names]
 
 
-def _moved(mark: Mark, slices: list[Slice], batch: int) -> Mark:
-    offsets = dict(mark.offsets)
+def _moved(mark: Mark, slices: list[Slice], batch: int, *, from_kafka: bool) -> Mark:
+    offsets, read_to = dict(mark.offsets), dict(mark.read_to)
     for part in slices:
         if part.high_offset is not None:
             offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
+            if from_kafka:
+                read_to[part.place] = part.high_offset + 1
     return Mark(
         batch=batch,
         offsets=offsets,
         has_unplaced=mark.has_unplaced or any(part.high_offset is None for part in slices),
+        read_to=read_to,
     )

@@ -1,27 +1,27 @@
-"""The command line: ``python -m ingest files PATH…``."""
+"""The command line: ``python -m ingest files PATH…`` and ``python -m ingest kafka …``."""
 
 from __future__ import annotations
 
 import argparse
-import re
-import signal
+import hashlib
 import sys
-from types import FrameType
+from pathlib import Path
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
+from ingest import stream
 from ingest.batches import Batches, Tally
 from ingest.bronze import Bronze
-from ingest.config import lake_root, read_topics
+from ingest.build import Build
+from ingest.config import TOPICS_FILE, Topics, lake_root, read_topics
 from ingest.errors import UserError
+from ingest.kafka import next_offsets, read_options
 from ingest.lock import only_one
 from ingest.session import spark_session
-from ingest.sources import file_records
+from ingest.sources import file_records, kafka_records
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
-SECONDS_BETWEEN_BATCHES = 10
+SECONDS_BETWEEN_BATCHES = {"files": 10, "kafka": 1}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -33,82 +33,105 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        tally = ingest_files(options)
+        if options.source == "kafka":
+            options.options = read_options(options.options) if options.options else {}
+        tally, built = ingest(options)
     except UserError as error:
         print(f"ingest: {error}", file=sys.stderr)
         return FAILED
-    return _report(tally, options.max_rejected_share)
+    return _report(tally, options.max_rejected_share) if built else FAILED
 
 
-def ingest_files(options: argparse.Namespace) -> Tally:
-    """Bring the files of a command line into bronze.
+def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
+    """Bring what a command line names into bronze, and build where it asks for that.
+
+    Returns:
+        What was done with the records, and whether the last build succeeded (or none
+        was asked for).
 
     Raises:
         UserError: something the user can mend stopped it; the message says what.
     """
-    topics = read_topics()
+    topics = read_topics(options.topics)
     lake = lake_root()
     with only_one(lake, "ingest"):
         spark = spark_session()
         bronze = Bronze(spark, f"{lake}/warehouse")
-        batches = Batches(bronze, topics)
-        bronze.create_missing(batches.tables)
-        records = file_records(spark, options.paths, options.topic)
-        query = _start(records, batches, f"{lake}/checkpoints/files", options.continuous)
-        _wait(query)
-        return batches.tally
-
-
-def _start(
-    records: DataFrame, batches: Batches, checkpoint: str, continuous: bool
-) -> StreamingQuery:
-    writer = (
-        records.writeStream.foreachBatch(batches)
-        .option("checkpointLocation", checkpoint)
-        .queryName("bronze")
-    )
-    if continuous:
-        return writer.trigger(processingTime=f"{SECONDS_BETWEEN_BATCHES} seconds").start()
-    return writer.trigger(availableNow=True).start()
-
-
-def _wait(query: StreamingQuery) -> None:
-    """Wait for the end; Ctrl-C and SIGTERM end it after the batch under way."""
-    stopping = False
-
-    def stop(signal_number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
-
-    previous = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
-    try:
-        while not query.awaitTermination(1):
-            if stopping and not query.status["isTriggerActive"]:
-                query.stop()
-    except PySparkException as error:
-        raise UserError(_sentence(error)) from error
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-def _sentence(error: PySparkException) -> str:
-    """What a failed query means to the user."""
-    text = str(error)
-    file = re.search(r"(?:while reading file|reading file:?) ([^\s]+)", text)
-    if file:
-        cause = re.findall(r"Caused by: [\w.$]*?(\w+): (.+)", text)
-        detail = f" ({cause[-1][1].strip()})" if cause else ""
-        return (
-            f"cannot read {file[1].rstrip('.')}{detail}; nothing of its batch is"
-            " committed: mend or move the file and run this again"
+        batches = Batches(bronze, topics, from_kafka=options.source == "kafka")
+        if options.source == "kafka":
+            checkpoint, starts = _kafka_start(spark, bronze, topics, options)
+            records = kafka_records(
+                spark, options.bootstrap_servers, starts, options.options
+            )
+        else:
+            checkpoint = f"{lake}/checkpoints/files"
+            records = file_records(spark, options.paths, options.topic)
+        seconds = SECONDS_BETWEEN_BATCHES[options.source] if options.continuous else None
+        follow_up = _FollowUp(
+            batches.tally, options.then_build, continuous=options.continuous
         )
-    trace, _, _ = text.partition("\n\tat ")
-    lines = [line for line in trace.splitlines() if line.strip()]
-    return f"the ingest stopped: {lines[-1] if lines else type(error).__name__}"
+        query = stream.start(records, batches, checkpoint, seconds)
+        try:
+            stream.wait(query, follow_up.look)
+        finally:
+            bronze.create_missing(batches.tables)
+        follow_up.look()
+        return batches.tally, follow_up.succeeded
+
+
+class _FollowUp:
+    """What is done between batches: say what came, and build where that is asked for."""
+
+    def __init__(self, tally: Tally, command: str | None, *, continuous: bool) -> None:
+        self.tally = tally
+        self.build = Build(command) if command is not None else None
+        self.continuous = continuous
+        self.succeeded = True
+        self._read = self._written = 0
+        # A run that was cut short may have left events in bronze that no build has seen.
+        self._is_due = True
+
+    def look(self) -> None:
+        """Build if a batch that ended since the last look brought something."""
+        if self.tally.read != self._read:
+            self._read, written = self.tally.read, self.tally.written
+            if self.continuous:
+                print(f"wrote {written - self._written} events", flush=True)
+            self._is_due = self._is_due or written > self._written
+            self._written = written
+        if self._is_due and self.build is not None:
+            self._is_due = False
+            self.succeeded = self.build.run()
+
+
+def _kafka_start(
+    spark: SparkSession, bronze: Bronze, topics: Topics, options: argparse.Namespace
+) -> tuple[str, dict[str, dict[int, int]]]:
+    """The query's checkpoint, and where to start if it is not there.
+
+    A checkpoint is of one set of topics: with another set, or without it, reading goes
+    on at the offsets that bronze itself has in its commits.
+    """
+    unknown = sorted(set(options.topic) - topics.tables.keys())
+    if unknown:
+        raise UserError(f"{options.topics} does not list the topic '{unknown[0]}'")
+    digest = hashlib.sha256("\n".join(sorted(options.topic)).encode()).hexdigest()[:12]
+    folder = f"{lake_root()}/checkpoints/kafka"
+    known = [] if options.from_earliest else [digest]
+    has_checkpoint = stream.keep_only(spark, folder, known)
+    read_to: dict[str, int] = {}
+    if not has_checkpoint and not options.from_earliest:
+        for topic in options.topic:
+            mark = bronze.mark(topics.tables[topic])
+            read_to |= {
+                place: offset
+                for place, offset in mark.read_to.items()
+                if place.rpartition("/")[0] == topic
+            }
+    starts = next_offsets(
+        spark, options.bootstrap_servers, options.topic, options.options, read_to
+    )
+    return f"{folder}/{digest}", starts
 
 
 def _report(tally: Tally, max_rejected_share: float) -> int:
@@ -150,16 +173,55 @@ def _parser() -> argparse.ArgumentParser:
         "paths", nargs="+", metavar="PATH", help="a file, a folder or a glob; any URL"
     )
     files.add_argument("--topic", help="the topic of records that do not name theirs")
-    mode = files.add_mutually_exclusive_group()
+    kafka = sources.add_parser("kafka", help="Kafka topics, straight")
+    kafka.add_argument(
+        "--bootstrap-servers", required=True, metavar="HOST:PORT", help="comma-separated"
+    )
+    kafka.add_argument(
+        "--topic", required=True, nargs="+", action="extend", help="the topics to read"
+    )
+    kafka.add_argument(
+        "--options",
+        type=Path,
+        metavar="FILE",
+        help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
+    )
+    kafka.add_argument(
+        "--from-earliest",
+        action="store_true",
+        help="start with what Kafka has, wherever bronze is: after offsets vanished",
+    )
+    for source, parser_of_source in (("files", files), ("kafka", kafka)):
+        _add_common(parser_of_source, SECONDS_BETWEEN_BATCHES[source])
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser, seconds: int) -> None:
+    mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--once", action="store_true", help="read what is there, then stop (default)"
     )
     mode.add_argument(
         "--continuous",
         action="store_true",
-        help=f"look for new files every {SECONDS_BETWEEN_BATCHES} seconds until stopped",
+        help=f"look for more every {seconds} s until stopped (Ctrl-C, SIGTERM)",
     )
-    files.add_argument(
+    parser.add_argument(
+        "--then-build",
+        nargs="?",
+        const="build",
+        metavar="COMMAND",
+        help="run dbt in this process after each batch that brought something: `build`,"
+        " or the command given here",
+    )
+    parser.add_argument(
+        "--topics",
+        type=Path,
+        default=TOPICS_FILE,
+        metavar="FILE",
+        help="which topic goes to which table (default ingest/topics.toml)",
+    )
+    parser.add_argument(
         "--max-rejected-share",
         type=_share,
         default=0.5,
@@ -167,4 +229,3 @@ def _parser() -> argparse.ArgumentParser:
         help="end with exit code 2 if more than this share of a batch is no change"
         " event (default 0.5)",
     )
-    return parser

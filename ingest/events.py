@@ -71,6 +71,28 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     )
 
 
+def records_from_kafka(stream: DataFrame) -> DataFrame:
+    """One record per Kafka record.
+
+    Args:
+        stream: the columns of Spark's Kafka source.
+
+    Returns:
+        The columns of ``RECORD``. The record's text is its value.
+    """
+    value = F.col("value").cast("string")
+    return stream.select(
+        "topic",
+        F.col("partition").alias("kafka_partition"),
+        F.col("offset").alias("kafka_offset"),
+        F.col("timestamp").alias("kafka_timestamp"),
+        F.col("key").cast("string").alias("key"),
+        value.alias("value"),
+        value.alias("record"),
+        F.lit(None).cast("string").alias("source_file"),
+    )
+
+
 def _without_strings(text: Column) -> Column:
     """The text with every JSON string emptied, so that only its structure is left."""
     unescaped = F.regexp_replace(text, r"\\.", "")

@@ -1,4 +1,7 @@
-"""Fetch the Hudi jar once, with Spark's own resolver: ``python -m ingest.jars``."""
+"""Fetch the jars of the class path, once, with Spark's own resolver.
+
+``python -m ingest.jars``, or ``python -m ingest.jars s3`` for those that ``s3a://`` needs.
+"""
 
 from __future__ import annotations
 
@@ -11,31 +14,55 @@ from pyspark.sql import SparkSession
 
 from ingest.session import spark_settings
 
+# What the packages bring along and Spark has already.
+EXCLUDED = (
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.hive:hive-storage-api",
+    "org.lz4:lz4-java",
+    "org.slf4j:slf4j-api",
+    "org.xerial.snappy:snappy-java",
+    "com.google.code.findbugs:jsr305",
+    "commons-logging:commons-logging",
+)
+S3_PACKAGES = "org.apache.hadoop:hadoop-aws:3.3.4"
 
-def fetch(version: str) -> None:
-    """Fetch ``hudi-spark3.5-bundle`` in a version, unless it is there.
+
+def packages(hudi_version: str) -> str:
+    """The Maven coordinates of the class path's jars."""
+    return (
+        f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{hudi_version},"
+        "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7"
+    )
+
+
+def fetch(coordinates: str, folder: str) -> None:
+    """Fetch packages, with what they need and Spark lacks, into ``jars`` of a folder.
 
     Raises:
-        Exception: the resolver's own, where the version cannot be had.
+        Exception: the resolver's own, where something cannot be had.
     """
-    jar = Path(spark_settings()["spark.driver.extraClassPath"])
-    if jar.exists():
-        return
-    ivy = str(jar.parent.parent.absolute())
     (
         SparkSession.builder.master("local[1]")
-        .config(
-            "spark.jars.packages",
-            f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
-        )
-        .config("spark.jars.ivy", ivy)
+        .config("spark.jars.packages", coordinates)
+        .config("spark.jars.excludes", ",".join(EXCLUDED))
+        .config("spark.jars.ivy", str(Path(folder).absolute()))
         .config("spark.ui.enabled", "false")
         .getOrCreate()
         .stop()
     )
 
 
+def missing() -> list[Path]:
+    """The jars of the profile's class path that are not there."""
+    jars = spark_settings()["spark.driver.extraClassPath"].split(":")
+    return [Path(jar) for jar in jars if not Path(jar).exists()]
+
+
 if __name__ == "__main__":
+    wants_s3 = sys.argv[1:] == ["s3"]
+    if not wants_s3 and not missing():
+        sys.exit()
     # Ivy and Spark narrate to both; what they say matters only if they fail.
     log = Path(".venv/setup.log")
     kept = {number: os.dup(number) for number in (1, 2)}
@@ -45,10 +72,13 @@ if __name__ == "__main__":
     failure = None
     with contextlib.suppress(SystemExit):
         try:
-            fetch(os.environ.get("HUDI_VERSION", "1.2.0"))
+            if wants_s3:
+                fetch(S3_PACKAGES, ".venv/s3")
+            else:
+                fetch(packages(os.environ.get("HUDI_VERSION", "1.2.0")), ".venv/ivy")
         except Exception as error:  # whatever the resolver raises ends the setup
             failure = error
     for number, copy in kept.items():
         os.dup2(copy, number)
     if failure is not None:
-        sys.exit(f"setup: the Hudi jar cannot be fetched ({failure}); see {log}")
+        sys.exit(f"setup: the jars cannot be fetched ({failure}); see {log}")

@@ -29,7 +29,7 @@ def spark_settings(profiles_file: Path = PROFILES_FILE) -> dict[str, str]:
 
     environment = Environment(undefined=StrictUndefined, autoescape=False)
     rendered = environment.from_string(profiles_file.read_text(encoding="utf-8")).render(
-        env_var=lambda name, default: os.environ.get(name, default)
+        env_var=lambda name, default="": os.environ.get(name, default)
     )
     profile = yaml.safe_load(rendered)[PROFILE]
     output = profile["outputs"][profile["target"]]
@@ -40,12 +40,12 @@ def spark_session() -> SparkSession:
     """Start Spark, or take the one that runs in this process.
 
     Raises:
-        UserError: the Hudi jar has not been fetched.
+        UserError: a jar has not been fetched.
     """
     settings = spark_settings()
-    jar = Path(settings["spark.driver.extraClassPath"])
-    if not jar.exists():
-        raise UserError(f"{jar} is missing: run `make setup` once")
+    for jar in settings["spark.driver.extraClassPath"].split(":"):
+        if not Path(jar).exists():
+            raise UserError(f"{jar} is missing: run `make setup` once")
 
     builder = SparkSession.builder.enableHiveSupport()
     for name, value in settings.items():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.errors import UserError
-from ingest.events import records_from_lines
+from ingest.events import records_from_kafka, records_from_lines
 
 
 def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> DataFrame:
@@ -57,3 +58,29 @@ def _qualified(spark: SparkSession, path: str) -> str:
     if matches is None or len(matches) == 0:
         raise UserError(f"nothing is at {path}: no file, folder or match of the pattern")
     return str(file_system.makeQualified(hadoop_path).toString())
+
+
+def kafka_records(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    starts: dict[str, dict[int, int]],
+    options: dict[str, str],
+) -> DataFrame:
+    """Stream the records of Kafka topics.
+
+    Args:
+        spark: the session.
+        bootstrap_servers: ``host:port``, comma-separated.
+        starts: where to start if there is no checkpoint, by topic and partition.
+        options: of Kafka's clients, each with the prefix ``kafka.`` (security, say).
+    """
+    stream = (
+        spark.readStream.format("kafka")
+        .options(**options)
+        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", ",".join(sorted(starts)))
+        .option("startingOffsets", json.dumps(starts))
+        .option("failOnDataLoss", "true")
+        .load()
+    )
+    return records_from_kafka(stream)

@@ -136,9 +136,9 @@ class Lake:
     def ingest(self, *arguments: str, lake: Path | None = None) -> Ingested:
         """``python -m ingest files``, of the landing folder where no path is given."""
         paths = list(arguments) or [str(self.landing)]
-        topics = None if self.topics is None else str(self.topics)
+        topics = [] if self.topics is None else ["--topics", str(self.topics)]
         return Ingested(
-            **self._ask("ingest", str(lake or self.root), topics, ["files", *paths])
+            **self._ask("ingest", str(lake or self.root), ["files", *paths, *topics])
         )
 
     def dbt(self, *arguments: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from dbt.cli.main import dbtRunner
@@ -21,14 +20,10 @@ from dbt_common.events.base_types import EventMsg
 from dbt_common.events.event_manager_client import cleanup_event_logger
 
 import ingest.cli
-from ingest import config
 
 
-def run_ingest(lake: str, topics: str | None, arguments: list[str]) -> dict[str, Any]:
+def run_ingest(lake: str, arguments: list[str]) -> dict[str, Any]:
     """Run the ingest's command line, for this lake or any other."""
-    given = config.read_topics
-    if topics is not None:
-        setattr(ingest.cli, "read_topics", lambda: given(Path(topics)))  # noqa: B010
     before = os.environ["LAKE_ROOT"]
     os.environ["LAKE_ROOT"] = lake
     out, err = io.StringIO(), io.StringIO()
@@ -37,7 +32,6 @@ def run_ingest(lake: str, topics: str | None, arguments: list[str]) -> dict[str,
             code = ingest.cli.main(arguments)
     finally:
         os.environ["LAKE_ROOT"] = before
-        setattr(ingest.cli, "read_topics", given)  # noqa: B010
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 

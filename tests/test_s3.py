@@ -1,0 +1,147 @@
+"""A lake on S3 (moto's server): files as the two S3 sinks write them, to gold."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+from hudi import HudiTableBuilder
+from moto.server import ThreadedMotoServer
+
+from demo.landing import EVENTS, land, recorded
+from tests.conftest import CAPTURES, PROJECT, Row
+
+JARS = sorted((PROJECT / ".venv/s3/jars").glob("*.jar"))
+CUSTOMERS = "demo.datalake.customers"
+
+
+def confluent_file(folder: Path) -> Path:
+    """Customers in the layout of Confluent's sink: values only, the place in the name."""
+    file = folder / f"topics/{CUSTOMERS}/partition=0/{CUSTOMERS}+0+0000000000.json.gz"
+    file.parent.mkdir(parents=True)
+    with gzip.open(file, "wt", encoding="utf-8") as lines:
+        for event in recorded(EVENTS / "customers_unwrapped.jsonl.gz"):
+            if event["value"] is not None:
+                lines.write(event["value"] + "\n")
+    return file
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of processes whose lake and landing are on S3."""
+    if not JARS:
+        said = "the S3 jars are not there: run `make s3`"
+        if os.environ.get("CI") == "true":
+            pytest.fail(said)
+        pytest.skip(said)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    local = tmp_path_factory.mktemp("s3")
+    given = {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_S3": f"http://{host}:{port}",
+        "LAKE_ROOT": "s3a://lake/northwind",
+        "LAKE_METASTORE": str(local),
+        "LAKE_JARS": ",".join(map(str, JARS)),
+    }
+    client = boto3.client(
+        "s3",
+        endpoint_url=given["AWS_ENDPOINT_URL_S3"],
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+    )
+    for bucket in ("lake", "landing"):
+        client.create_bucket(Bucket=bucket)
+    land(local / "lenses")
+    confluent_file(local / "confluent")
+    for file in sorted(local.rglob("*.json.gz")):
+        client.upload_file(str(file), "landing", str(file.relative_to(local)))
+    yield given
+    server.stop()
+
+
+def run(storage: dict[str, str], *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=PROJECT,
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **storage},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def rows(storage: dict[str, str], lake: str, table: str) -> list[Row]:
+    """The rows of ``<layer>.<table>``, read from S3 without Spark."""
+    layer, _, name = table.partition(".")
+    options = {
+        "aws_endpoint": storage["AWS_ENDPOINT_URL_S3"],
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+    }
+    builder = HudiTableBuilder.from_base_uri(
+        f"s3://lake/{lake}/warehouse/{layer}.db/{name}"
+    )
+    for option, value in options.items():
+        builder = builder.with_storage_option(option, value)
+    found: list[Row] = pa.Table.from_batches(builder.build().read()).to_pylist()
+    return found
+
+
+def test_from_landing_to_gold_on_s3(storage: dict[str, str], tmp_path: Path) -> None:
+    said = run(storage, "ingest", "files", "s3a://landing/lenses/")
+    assert "read 1023 records, wrote 1023 events, rejected 0" in said
+    said = run(storage, "ingest", "files", "s3a://landing/lenses/")
+    assert said.startswith("read 0 records")
+    run(
+        storage,
+        *("dbt.cli.main", "run", "--quiet", "--profiles-dir", "profiles"),
+        *("--target-path", str(tmp_path), "--log-path", str(tmp_path)),
+    )
+    orders = [
+        row for row in rows(storage, "northwind", "silver.orders") if not row["is_deleted"]
+    ]
+    assert len(orders) == 829
+    gold = rows(storage, "northwind", "gold.revenue_by_customer")
+    [first] = [row for row in gold if row["revenue_rank"] == 1]
+    assert (first["company_name"], str(first["revenue"])) == ("QUICK-Stop", "110277.3050")
+
+
+def test_confluent_files_bring_the_same_customers(
+    storage: dict[str, str], tmp_path: Path
+) -> None:
+    """Without a position, one by one, in the order of their LSNs."""
+    own = {**storage, "LAKE_ROOT": "s3a://lake/confluent", "LAKE_METASTORE": str(tmp_path)}
+    said = run(own, "ingest", "files", "s3a://landing/confluent/", "--topic", CUSTOMERS)
+    assert "rejected 0" in said
+    run(
+        own,
+        *("dbt.cli.main", "run", "--quiet", "--profiles-dir", "profiles"),
+        *("-s", "stg_customers", "customers"),
+        *("--target-path", str(tmp_path), "--log-path", str(tmp_path)),
+    )
+    live = {
+        row["customer_id"]: row["company_name"]
+        for row in rows(storage, "confluent", "silver.customers")
+        if not row["is_deleted"]
+    }
+    truth = {
+        row["customer_id"].rstrip(): row["company_name"]
+        for row in recorded(CAPTURES / "customers_truth.jsonl.gz")
+    }
+    assert live == truth
