@@ -22,6 +22,11 @@ import yaml
 
 COLUMNS = "id bigint, name string, body string, source_lsn bigint"
 LEFT_ALONE = {
+    "Spark's record merger": {
+        "hoodie.write.record.merge.custom.implementation.classes": (
+            "org.apache.hudi.DefaultSparkRecordMerger"
+        ),
+    },
     "bucket index of one bucket": {
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "1",
