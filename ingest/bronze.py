@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -85,7 +86,9 @@ class Bronze:
 
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self.spark = spark
-        self.root = f"{warehouse}/bronze.db"
+        # Hudi's file system takes no relative path.
+        place = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
+        self.root = f"{place}/bronze.db"
         self._are_complete = False
 
     def path(self, table: str) -> str:
