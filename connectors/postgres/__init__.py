@@ -1,0 +1,1 @@
+"""Northwind as a source database: tables, outbox, publication, and a loader."""

@@ -1,0 +1,277 @@
+"""Makes the source database: everything of it in one transaction."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+from psycopg2 import sql
+from psycopg2.extensions import encrypt_password
+
+from connectors.postgres import northwind
+from ingest.errors import UserError
+
+SQL_FILES = Path(__file__).parent
+SCHEMA = "datalake"
+PUBLICATION = "datalake"
+REPLICATION_ROLE = "debezium"
+ROWS_A_COPY = 200
+
+Progress = Callable[[str, int, int], None]
+"""Told now and then: the table, how many rows are loaded, how many there are."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the source database is, and as whom to work there.
+
+    Without a password, libpq looks for one in its own places (``~/.pgpass``).
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 5432
+    database: str = "northwind"
+    user: str = "postgres"
+    password: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """How many rows every base table has now, and how many the outbox."""
+
+    rows: dict[str, int]
+    events: int
+
+
+def existing(source: Source) -> list[str]:
+    """What a load would replace, in words.
+
+    Raises:
+        UserError: the server cannot be reached, or not as this user.
+    """
+    is_there = _has_database(source)
+    with _session(source if is_there else _beside(source)) as cursor:
+        cursor.execute(
+            """
+            select 'schema ' || nspname from pg_namespace
+            where nspname = %(schema)s and %(is_there)s
+            union all
+            select 'publication ' || pubname from pg_publication
+            where pubname = %(publication)s and %(is_there)s
+            union all
+            select 'the password of role ' || rolname from pg_roles
+            where rolname = %(role)s
+            """,
+            {
+                "schema": SCHEMA,
+                "publication": PUBLICATION,
+                "role": REPLICATION_ROLE,
+                "is_there": is_there,
+            },
+        )
+        return [name for (name,) in cursor]
+
+
+def load(
+    source: Source,
+    replication_password: str,
+    hold_back: Collection[int] = (),
+    replace: bool = False,
+    progress: Progress | None = None,
+    folder: Path = northwind.ROWS,
+) -> Loaded:
+    """Make schema, rows, outbox, publication and replication role; all of it or nothing.
+
+    Args:
+        source: the database; it is created if it is not there.
+        replication_password: of the role that Debezium logs in with.
+        hold_back: orders to leave out, with their lines.
+        replace: whether what is there already may go (see ``existing``).
+        progress: told how far the load is.
+        folder: of the CSV files.
+
+    Raises:
+        UserError: and then the server is as it was before.
+    """
+    if not replication_password:
+        raise UserError(f"the role {REPLICATION_ROLE} needs a password")
+    for order_id in hold_back:
+        northwind.order_rows(order_id, folder)
+    tables = [northwind.read_table(table, hold_back, folder) for table in northwind.TABLES]
+    if not replace and (there := existing(source)):
+        raise UserError(
+            f"database {source.database} has {', '.join(there)} already;"
+            " nothing was changed"
+        )
+
+    is_new = not _has_database(source)
+    if is_new:
+        _administer(source, "create database {}")
+    try:
+        with _session(source) as cursor:
+            if replace:
+                _drop(cursor)
+            return _load(cursor, tables, replication_password, progress)
+    except BaseException:
+        if is_new:
+            _administer(source, "drop database {}")
+        raise
+
+
+def _load(
+    cursor: Any,
+    tables: list[northwind.Table],
+    replication_password: str,
+    progress: Progress | None,
+) -> Loaded:
+    _require_logical_wal(cursor)
+    _run_file(cursor, "tables.sql")
+    _copy(cursor, tables, progress)
+    # The triggers come after the rows: filling makes one event an order.
+    _run_file(cursor, "outbox.sql")
+    cursor.execute("call datalake.fill_cdc_events()")
+    _run_file(cursor, "replication.sql")
+    _set_password(cursor, replication_password)
+
+    cursor.execute("select count(*) from datalake.cdc_events")
+    return Loaded({table.name: len(table.rows) for table in tables}, cursor.fetchone()[0])
+
+
+def _drop(cursor: Any) -> None:
+    cursor.execute(_named("drop publication if exists {}", PUBLICATION))
+    cursor.execute(_named("drop schema if exists {} cascade", SCHEMA))
+
+
+def _copy(cursor: Any, tables: list[northwind.Table], progress: Progress | None) -> None:
+    total = sum(len(table.rows) for table in tables)
+    done = 0
+    for table in tables:
+        copy = sql.SQL("copy {} ({}) from stdin with (format csv)").format(
+            sql.Identifier(SCHEMA, table.name),
+            sql.SQL(", ").join(map(sql.Identifier, table.columns)),
+        )
+        for first in range(0, len(table.rows), ROWS_A_COPY):
+            rows = table.rows[first : first + ROWS_A_COPY]
+            lines = io.StringIO()
+            csv.writer(lines).writerows(rows)
+            lines.seek(0)
+            cursor.copy_expert(copy, lines)
+            done += len(rows)
+            if progress:
+                progress(table.name, done, total)
+
+
+def _set_password(cursor: Any, password: str) -> None:
+    """Send what SCRAM derives from the password: a server may log its statements."""
+    verifier = encrypt_password(
+        password, REPLICATION_ROLE, scope=cursor.connection, algorithm="scram-sha-256"
+    )
+    statement = sql.SQL("alter role {} password {}")
+    cursor.execute(
+        statement.format(sql.Identifier(REPLICATION_ROLE), sql.Literal(verifier))
+    )
+
+
+def _require_logical_wal(cursor: Any) -> None:
+    cursor.execute("show wal_level")
+    (wal_level,) = cursor.fetchone()
+    if wal_level != "logical":
+        raise UserError(
+            f"the server's wal_level is {wal_level}, and changes are captured only where it"
+            " is logical: run ALTER SYSTEM SET wal_level = logical, restart the server"
+            " (on RDS: rds.logical_replication = 1 in the parameter group, and a reboot),"
+            " then load again"
+        )
+
+
+def _run_file(cursor: Any, name: str) -> None:
+    cursor.execute((SQL_FILES / name).read_text(encoding="utf-8"))
+
+
+def _named(statement: str, name: str) -> sql.Composed:
+    return sql.SQL(statement).format(sql.Identifier(name))
+
+
+def _has_database(source: Source) -> bool:
+    """Whether the database is there; an error unless that is the only thing missing."""
+    try:
+        _connect(source).close()
+        return True
+    except psycopg2.OperationalError as error:
+        try:
+            beside = _connect(_beside(source))
+        except psycopg2.OperationalError:
+            raise _unreachable(source, error) from error
+        with closing(beside), beside.cursor() as cursor:
+            cursor.execute("select from pg_database where datname = %s", (source.database,))
+            if cursor.rowcount:
+                raise _unreachable(source, error) from error
+            return False
+
+
+def _beside(source: Source) -> Source:
+    """The database that every server has."""
+    return dataclasses.replace(source, database="postgres")
+
+
+def _administer(source: Source, statement: str) -> None:
+    """Run a statement about the database, which takes a session of another one."""
+    with _errors_said(source), closing(_connect(_beside(source))) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(_named(statement, source.database))
+
+
+@contextmanager
+def _session(source: Source) -> Iterator[Any]:
+    """A cursor in one transaction, committed at the end or rolled back."""
+    with (
+        _errors_said(source),
+        closing(_connect(source)) as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        yield cursor
+
+
+@contextmanager
+def _errors_said(source: Source) -> Iterator[None]:
+    """What the server refuses is the user's to mend: say its reason, and where it was."""
+    try:
+        yield
+    except psycopg2.Error as error:
+        if error.diag.message_primary is None:
+            raise _unreachable(source, error) from error
+        where = f" ({error.diag.context})" if error.diag.context else ""
+        raise UserError(
+            f"database {source.database}, as user {source.user}:"
+            f" {error.diag.message_primary}{where}; nothing was changed"
+        ) from error
+
+
+def _unreachable(source: Source, error: psycopg2.Error) -> UserError:
+    reason = " ".join(str(error).split())
+    return UserError(
+        f"no session on {source.host}:{source.port}, database {source.database},"
+        f" as user {source.user}: {reason}"
+    )
+
+
+def _connect(source: Source) -> Any:
+    return psycopg2.connect(
+        host=source.host,
+        port=source.port,
+        dbname=source.database,
+        user=source.user,
+        password=source.password,
+        client_encoding="UTF8",
+        connect_timeout=10,
+        application_name="connectors.postgres",
+    )

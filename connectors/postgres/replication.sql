@@ -1,0 +1,59 @@
+-- What Debezium reads, and as whom. The role's password is set by the loader.
+
+-- Updates and deletes bring the whole old row: nothing has to be guessed about a TOASTed
+-- value that did not change.
+alter table datalake.categories replica identity full;
+alter table datalake.customers replica identity full;
+alter table datalake.employee_territories replica identity full;
+alter table datalake.employees replica identity full;
+alter table datalake.order_details replica identity full;
+alter table datalake.orders replica identity full;
+alter table datalake.products replica identity full;
+alter table datalake.region replica identity full;
+alter table datalake.shippers replica identity full;
+alter table datalake.suppliers replica identity full;
+alter table datalake.territories replica identity full;
+alter table datalake.cdc_events replica identity full;
+
+create publication datalake for table
+    datalake.categories,
+    datalake.customers,
+    datalake.employee_territories,
+    datalake.employees,
+    datalake.order_details,
+    datalake.orders,
+    datalake.products,
+    datalake.region,
+    datalake.shippers,
+    datalake.suppliers,
+    datalake.territories,
+    datalake.cdc_events;
+
+-- Roles belong to the server: one that is there already, from another load, is kept.
+do $$
+begin
+    if not exists (select from pg_catalog.pg_roles where rolname = 'debezium') then
+        create role debezium;
+    end if;
+end
+$$;
+
+alter role debezium with login replication;
+
+-- It reads the tables of the publication and nothing else. It writes nothing: the
+-- publication is made here, and heartbeats need no table of their own.
+grant usage on schema datalake to debezium;
+grant select on
+    datalake.categories,
+    datalake.customers,
+    datalake.employee_territories,
+    datalake.employees,
+    datalake.order_details,
+    datalake.orders,
+    datalake.products,
+    datalake.region,
+    datalake.shippers,
+    datalake.suppliers,
+    datalake.territories,
+    datalake.cdc_events
+to debezium;

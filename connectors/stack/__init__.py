@@ -1,0 +1,1 @@
+"""A local stack: PostgreSQL, Kafka and Kafka Connect on one machine."""
