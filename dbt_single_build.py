@@ -6,6 +6,7 @@ with ``dbt_`` and instantiates what it lists under ``plugins``.
 """
 
 from contextlib import ExitStack
+from pathlib import Path
 
 from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
@@ -17,6 +18,7 @@ from ingest.lock import only_one
 # The commands that reach the metastore.
 CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
 CONNECTING |= {"run-operation", "freshness", "generate", "docs", "retry"}
+BUILDING = {"build", "run"}
 
 _held = ExitStack()
 _is_held = False
@@ -26,14 +28,27 @@ class SingleBuild(dbtPlugin):
     """Takes the lake's lock for as long as this process lives."""
 
     def initialize(self) -> None:
-        """Take the lock, once a process; refuse if another process has it."""
+        """Take the lock, once a process; refuse if another process has it.
+
+        Refuse, too, to build a lake that holds nothing.
+        """
         global _is_held
         flags = get_flags()
         embedded = getattr(flags, "TARGET", None) in (None, "embedded")
-        if _is_held or not embedded or getattr(flags, "WHICH", None) not in CONNECTING:
+        command = getattr(flags, "WHICH", None)
+        if not embedded or command not in CONNECTING:
+            return
+        lake = lake_root()
+        has_bronze = "://" in lake or (Path(lake) / "warehouse/bronze.db").exists()
+        if command in BUILDING and not has_bronze:
+            raise RuntimeError(
+                f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m"
+                " ingest first"
+            )
+        if _is_held:
             return
         try:
-            _held.enter_context(only_one(lake_root(), "dbt build"))
+            _held.enter_context(only_one(lake, "dbt build"))
         except UserError as error:
             raise RuntimeError(str(error)) from error
         _is_held = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from threading import Lock
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -15,10 +16,11 @@ from ingest.events import SKIPPED, classified
 
 @dataclass
 class Tally:
-    """Records so far: read, newly written, rejected, skipped."""
+    """Records so far: read, newly written (and to which tables), rejected, skipped."""
 
     read: int = 0
     written: int = 0
+    tables: set[str] = field(default_factory=set)
     rejected: int = 0
     skipped: int = 0
     worst_share: float = 0.0
@@ -36,6 +38,13 @@ class Batches:
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
+        # Spark calls from a thread of its own.
+        self._writing = Lock()
+
+    def create_missing(self) -> None:
+        """Create every bronze table that no batch has created, empty."""
+        with self._writing:
+            self.bronze.create_missing(self.tables)
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         """Write one micro-batch.
@@ -43,6 +52,10 @@ class Batches:
         A batch that is given again after a crash finds what it wrote before, and
         writes the rest; so the number that Spark gives it is of no use here.
         """
+        with self._writing:
+            self._write(records)
+
+    def _write(self, records: DataFrame) -> None:
         rows = classified(records, self.topics).persist()
         try:
             slices = self._slices(rows)
@@ -57,8 +70,9 @@ class Batches:
                     count = self.bronze.append(
                         of_table, table, parts, batch, from_kafka=self.from_kafka
                     )
-                    if table != REJECTED_TABLE:
+                    if table != REJECTED_TABLE and count:
                         self.tally.written += count
+                        self.tally.tables.add(table)
             self.bronze.create_missing(self.tables)
             self._count(rows, slices)
         finally:

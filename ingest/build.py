@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 import time
+from collections.abc import Collection
 
 from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 
+SELECTING = {"-s", "--select", "-m", "--models", "--selector", "--exclude"}
 FAILED = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 
 
@@ -18,23 +20,43 @@ class Build:
 
     Attributes:
         arguments: the command as it is typed after ``dbt``.
+        failure: what to say of a build that failed.
     """
 
-    def __init__(self, command: str) -> None:
+    def __init__(self, command: str, *, retries: bool) -> None:
         self.arguments = [*shlex.split(command), "--profiles-dir", "profiles"]
+        self.failure = "the build failed"
+        if retries:
+            self.failure += "; the next batch retries it"
         self._runner = dbtRunner(callbacks=[_show_trouble])
+        # What came before this process is not known, nor what a failed build has left.
+        self._is_up_to_date = False
 
-    def run(self) -> bool:
-        """Run it; say on stderr what failed, on stdout how long it took."""
+    def run(self, tables: Collection[str]) -> bool:
+        """Run it; say on stderr what failed, on stdout how long it took.
+
+        Args:
+            tables: the bronze tables that brought something since the last run. Where
+                everything else is up to date, and the command selects nothing itself,
+            only what reads them is built.
+        """
         start = time.monotonic()
-        outcome = self._runner.invoke(["--quiet", *self.arguments])
+        selection = (
+            ["--select", *(f"source:bronze.{table}+" for table in sorted(tables))]
+            if self._is_up_to_date and not SELECTING & set(self.arguments)
+            else []
+        )
+        outcome = self._runner.invoke(
+            ["--log-level", "none", "--log-level-file", "info", *self.arguments, *selection]
+        )
         if outcome.exception is not None:
             print(f"ingest: dbt: {outcome.exception}", file=sys.stderr)
         for node in getattr(outcome.result, "results", None) or []:
             if node.status in FAILED:
                 print(f"ingest: dbt: {node.node.name}: {node.message}", file=sys.stderr)
         seconds = time.monotonic() - start
-        said = "built" if outcome.success else "the build failed; the next batch retries it"
+        self._is_up_to_date = outcome.success
+        said = "built" if outcome.success else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
         return outcome.success
 

@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(f"ingest: {error}", file=sys.stderr)
         return FAILED
-    return _report(tally, options.max_rejected_share) if built else FAILED
+    code = _report(tally, options.max_rejected_share)
+    return code if built else FAILED
 
 
 def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
@@ -67,14 +68,12 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
             checkpoint = f"{lake}/checkpoints/files"
             records = file_records(spark, options.paths, options.topic)
         seconds = SECONDS_BETWEEN_BATCHES[options.source] if options.continuous else None
-        follow_up = _FollowUp(
-            batches.tally, options.then_build, continuous=options.continuous
-        )
+        follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, checkpoint, seconds)
         try:
             stream.wait(query, follow_up.look)
         finally:
-            bronze.create_missing(batches.tables)
+            batches.create_missing()
         follow_up.look()
         return batches.tally, follow_up.succeeded
 
@@ -82,9 +81,9 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
 class _FollowUp:
     """What is done between batches: say what came, and build where that is asked for."""
 
-    def __init__(self, tally: Tally, command: str | None, *, continuous: bool) -> None:
-        self.tally = tally
-        self.build = Build(command) if command is not None else None
+    def __init__(self, batches: Batches, command: str | None, *, continuous: bool) -> None:
+        self.batches = batches
+        self.build = Build(command, retries=continuous) if command is not None else None
         self.continuous = continuous
         self.succeeded = True
         self._read = self._written = 0
@@ -93,15 +92,18 @@ class _FollowUp:
 
     def look(self) -> None:
         """Build if a batch that ended since the last look brought something."""
-        if self.tally.read != self._read:
-            self._read, written = self.tally.read, self.tally.written
+        self.batches.create_missing()
+        tally = self.batches.tally
+        if tally.read != self._read:
+            self._read, written = tally.read, tally.written
             if self.continuous:
                 print(f"wrote {written - self._written} events", flush=True)
             self._is_due = self._is_due or written > self._written
             self._written = written
         if self._is_due and self.build is not None:
             self._is_due = False
-            self.succeeded = self.build.run()
+            tables, tally.tables = tally.tables, set()
+            self.succeeded = self.build.run(tables)
 
 
 def _kafka_start(

@@ -1,8 +1,19 @@
-{# The LSNs of the truncates that the variable `truncates` says to apply. #}
+{#
+    The LSNs of the truncates to apply to this model's table: those that the variable
+    `truncates` says, and those that it has applied before, but for what the variable says
+    to ignore.
+#}
 {% macro applied_truncates() -%}
-    {%- set lsns = [] -%}
-    {%- for lsn, decision in var('truncates', {}).items() if decision == 'apply' -%}
-        {%- do lsns.append(lsn | int) -%}
+    {%- set decisions = {} -%}
+    {%- for lsn in recorded_decisions(this, 'truncates') -%}
+        {%- do decisions.update({lsn: 'apply'}) -%}
     {%- endfor -%}
-    {{ return(lsns) }}
+    {%- for lsn, decision in var('truncates', {}).items() -%}
+        {%- do decisions.update({lsn | int: decision}) -%}
+    {%- endfor -%}
+    {%- set lsns = [] -%}
+    {%- for lsn, decision in decisions.items() if decision == 'apply' -%}
+        {%- do lsns.append(lsn) -%}
+    {%- endfor -%}
+    {{ return(lsns | sort) }}
 {%- endmacro %}

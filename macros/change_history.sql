@@ -19,7 +19,7 @@ union all
 left semi join {{ keys }} as wanted
     on history.{{ key }} = wanted.{{ key }}
 {%- endif %}
-{%- for lsn in complete_snapshots(table['bronze']) if execute %}
+{%- for lsn in complete_snapshots(table['bronze'], this) if execute %}
 union all
 {{ missing_rows(events, table, lsn, keys) }}
 {%- endfor %}

@@ -20,6 +20,7 @@ stored as (
     select /*+ broadcast(touched) */
         target.{{ key }},
         target.op,
+        target.is_deleted,
         target.source_epoch,
         target.source_lsn,
         target.kafka_offset,

@@ -8,6 +8,12 @@
 #}
 {% macro current_rows(events) -%}
 {%- set table = change_table_of(events) -%}
+{%- if execute and config.get('unique_key') != table['key'] -%}
+    {{ exceptions.raise_compiler_error(
+        "model '" ~ model.name ~ "': setting 'unique_key' is '" ~ config.get('unique_key')
+        ~ "'; the key of its change table is '" ~ table['key'] ~ "'"
+    ) }}
+{%- endif -%}
 {%- if nothing_arrived() -%}
 select * from {{ this }}
 where false

@@ -4,10 +4,9 @@
 #}
 {% macro is_snapshot_due(node, relation) -%}
     {%- if not var('complete_snapshots', {}) -%}{{ return(false) }}{%- endif -%}
-    {%- set recorded = progress(relation) -%}
     {%- for bronze_table in bronze_tables_of(node) -%}
-        {%- set taken = recorded.get('complete_snapshots.' ~ bronze_table, '').split() -%}
-        {%- for lsn in complete_snapshots(bronze_table) if lsn | string not in taken -%}
+        {%- set taken = recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
+        {%- for lsn in complete_snapshots(bronze_table) if lsn not in taken -%}
             {{ return(true) }}
         {%- endfor -%}
     {%- endfor -%}

@@ -1,16 +1,18 @@
 {#
     A snapshot read for each key that a complete snapshot lacked (see complete_snapshots), with
     the row marked as deleted: its delete was never sent. It stands where the snapshot's first
-    read of its partition does.
+    read of its partition does or, where that partition has none, at the snapshot's LSN.
 
-    A key with events of lower LSNs behind that read is not missing: their transaction was
-    open when the snapshot was taken. `keys` narrows the keys looked at.
+    A key with events of lower LSNs, first delivered behind that read, is not missing: their
+    transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
+    left is missing, unless it has come again. `keys` narrows the keys looked at.
 #}
 {% macro missing_rows(events, table, lsn, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set values = {
     'event_id': "concat('snapshot-" ~ lsn ~ "-', history." ~ key ~ ')',
-    'kafka_partition': 'max(history.kafka_partition)',
+    'kafka_partition':
+        'max(case when part.first_offset is not null then history.kafka_partition end)',
     'kafka_offset': 'max(part.first_offset)',
     'op': "'r'",
     'is_deleted': 'true',
@@ -34,11 +36,30 @@ select /*+ broadcast(snapshot), broadcast(part) */
     max(snapshot.{{ column }})
     {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
     {%- endfor %}
-from {{ events }} as history
-{%- if keys %}
-left semi join {{ keys }} as wanted
-    on history.{{ key }} = wanted.{{ key }}
-{%- endif %}
+from (
+    select
+        events.{{ key }},
+        events.source_epoch,
+        events.topic,
+        events.kafka_partition,
+        events.op = 'r' as is_read,
+        events.source_lsn,
+        min(events.kafka_offset) as kafka_offset,
+        min(events.ingest_batch) as ingest_batch
+    from {{ events }} as events
+    {%- if keys %}
+    left semi join {{ keys }} as wanted
+        on events.{{ key }} = wanted.{{ key }}
+    {%- endif %}
+    where events.rejection is null and events.{{ bound }}
+    group by
+        events.{{ key }},
+        events.source_epoch,
+        events.topic,
+        events.kafka_partition,
+        events.op = 'r',
+        events.source_lsn
+) as history
 inner join (
     select
         source_epoch,
@@ -52,26 +73,36 @@ inner join (
     group by source_epoch, topic, source_lsn
 ) as snapshot
     on
-        history.source_epoch = snapshot.source_epoch
+        history.source_epoch <= snapshot.source_epoch
         and history.topic <=> snapshot.topic
 left join (
     select
+        source_epoch,
         topic,
         kafka_partition,
         min(kafka_offset) as first_offset
     from {{ reads }}
-    group by topic, kafka_partition
+    group by source_epoch, topic, kafka_partition
 ) as part
     on
-        history.topic <=> part.topic
+        snapshot.source_epoch = part.source_epoch
+        and history.topic <=> part.topic
         and history.kafka_partition = part.kafka_partition
-where history.rejection is null and history.{{ bound }}
-group by history.{{ key }}
+group by history.{{ key }}, snapshot.source_epoch
 having
-    count_if(history.source_lsn < {{ lsn }} or history.source_lsn is null) > 0
-    and count_if(history.op = 'r' and history.source_lsn = {{ lsn }}) = 0
+    count_if(
+        history.source_epoch < snapshot.source_epoch
+        or history.source_lsn < {{ lsn }}
+        or history.source_lsn is null
+    ) > 0
     and count_if(
-        history.source_lsn < {{ lsn }}
+        history.source_epoch = snapshot.source_epoch
+        and history.is_read
+        and history.source_lsn = {{ lsn }}
+    ) = 0
+    and count_if(
+        history.source_epoch = snapshot.source_epoch
+        and history.source_lsn < {{ lsn }}
         and coalesce(
             history.kafka_offset > part.first_offset,
             history.ingest_batch > snapshot.first_batch

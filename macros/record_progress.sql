@@ -1,19 +1,26 @@
 {#
     After a silver model: record up to where it has read each of its inputs, whether or not
-    that changed a row. A model killed before this reads the same again, which changes
-    nothing, because the merge is guarded.
+    that changed a row, and which truncates and complete snapshots it has taken in. A model
+    killed before this reads the same again, which changes nothing, because the merge is
+    guarded.
 #}
 {% macro record_progress() -%}
     {%- if execute -%}
-        {%- set read_to = {} -%}
+        {%- set values = {} -%}
         {%- for input in inputs_of(model) -%}
-            {%- do read_to.update({'read_to.' ~ input['name']: upper_bound(input)}) -%}
+            {%- do values.update({'read_to.' ~ input['name']: upper_bound(input)}) -%}
         {%- endfor -%}
-        {%- for bronze_table in bronze_tables_of(model) if complete_snapshots(bronze_table) -%}
-            {%- do read_to.update({
-                'complete_snapshots.' ~ bronze_table: complete_snapshots(bronze_table) | join(' ')
-            }) -%}
+        {%- if applied_truncates() -%}
+            {%- do values.update({'truncates': applied_truncates() | join(' ')}) -%}
+        {%- endif -%}
+        {%- for bronze_table in bronze_tables_of(model) -%}
+            {%- set lsns = complete_snapshots(bronze_table, this) -%}
+            {%- if lsns -%}
+                {%- do values.update(
+                    {'complete_snapshots.' ~ bronze_table: lsns | join(' ')}
+                ) -%}
+            {%- endif -%}
         {%- endfor -%}
-        {%- do record(this, read_to) -%}
+        {%- do record(this, values) -%}
     {%- endif -%}
 {%- endmacro %}

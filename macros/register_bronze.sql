@@ -24,6 +24,12 @@
                 {#- a session that lives on remembers the files that it has seen -#}
                 {%- do run_query('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
             {%- else -%}
+                {%- if source.name not in written_tables(known[-1]) -%}
+                    {{ exceptions.raise_compiler_error(
+                        'bronze.' ~ source.name ~ ' has not been ingested: list its topic'
+                        ~ ' in the ingest\'s topics file and run python -m ingest once'
+                    ) }}
+                {%- endif -%}
                 {%- do run_query(
                     'create table ' ~ source.schema ~ '.' ~ source.name
                     ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"

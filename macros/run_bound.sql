@@ -7,11 +7,14 @@
 {% macro run_bound(bronze_table) -%}
     {%- set memory = run_memory('bounds') -%}
     {%- if not memory -%}
+        {%- set bounds = {} -%}
         {%- for row in run_query(
             'select bronze_table, upper_bound from ' ~ run_bounds_relation()
         ) -%}
-            {%- do memory.update({row[0]: row[1] | int}) -%}
+            {%- do bounds.update({row[0]: row[1] | int}) -%}
         {%- endfor -%}
+        {#- at once: other threads read it meanwhile -#}
+        {%- do memory.update(bounds) -%}
     {%- endif -%}
     {{ return(memory.get(bronze_table, 0)) }}
 {%- endmacro %}

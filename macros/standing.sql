@@ -11,6 +11,14 @@
 {% macro standing() -%}
 case
     when event.source_epoch < stored.source_epoch then 'older'
+    {# a row that a complete snapshot lacked so far, and a read that brings it after all #}
+    when
+        event.op = 'r'
+        and not event.is_deleted
+        and stored.op = 'r'
+        and stored.is_deleted
+        and event.source_epoch = stored.source_epoch
+        then 'unclear'
     {# the event that the row has already, delivered once more #}
     when
         event.source_epoch = stored.source_epoch

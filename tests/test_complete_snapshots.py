@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import Lake, NewLake, Record, flattened, record
+from ingest.config import TOPICS_FILE
+from tests.conftest import TOPIC, Lake, NewLake, Record, flattened, record
 from tests.stories import ORDER
 
 SILVER = ("-s", "path:models/staging", "path:models/silver")
 FIRST, SECOND = 100, 200
 
 
-def change(op: str, key: int, lsn: int, offset: int, customer: str = "ALFKI") -> Record:
+def change(
+    op: str, key: int, lsn: int, offset: int, customer: str = "ALFKI", partition: int = 0
+) -> Record:
     row = {**ORDER, "order_id": key, "customer_id": customer}
-    return record({"order_id": key}, flattened(op, row, lsn), offset)
+    return record({"order_id": key}, flattened(op, row, lsn), offset, partition=partition)
 
 
-def named(**snapshots: int | list[int]) -> tuple[str, str]:
+def named(**snapshots: int | list[str] | list[int]) -> tuple[str, str]:
     return ("--vars", json.dumps({"complete_snapshots": snapshots}))
 
 
@@ -102,11 +106,65 @@ def test_a_missing_row_can_come_back(told: Lake) -> None:
         assert rows[7]["is_deleted"]
 
 
+def build(lake: Lake, *records: Record, arguments: tuple[str, ...] = ()) -> set[int]:
+    """Bring records to silver; the orders that live then."""
+    lake.land(records)
+    assert lake.ingest().code == 0
+    lake.dbt("run", *SILVER, *arguments)
+    return live(lake)
+
+
+def test_what_is_delivered_again_does_not_raise_the_dead(new_lake: NewLake) -> None:
+    lake = new_lake()
+    build(lake, change("r", 1, FIRST, 0), change("c", 5, 120, 3), change("c", 6, 130, 4))
+    snapshot = (change("r", 1, SECOND, 10), change("c", 5, 120, 12))
+    assert build(lake, *snapshot, arguments=named(cdc_events=SECOND)) == {1}
+    assert build(lake, change("c", 6, 130, 30)) == {1}
+    # What was taken in once holds, whether or not the variable still says it.
+    lake.dbt("run", "--full-refresh", *SILVER)
+    assert live(lake) == {1}
+    # A read of the snapshot that comes to bronze after the build that named it.
+    assert build(lake, change("r", 6, SECOND, 31)) == {1, 6}
+    lake.dbt("run", "--full-refresh", *SILVER)
+    assert live(lake) == {1, 6}
+
+
+def test_a_partition_that_the_snapshot_found_empty(new_lake: NewLake) -> None:
+    lake = new_lake()
+    build(
+        lake,
+        change("r", 20, FIRST, 0, partition=1),
+        change("c", 21, 110, 1, partition=1),
+    )
+    read = change("r", 1, SECOND, 10)
+    assert build(lake, read, arguments=named(cdc_events=SECOND)) == {1}
+
+
+def test_rows_of_an_earlier_epoch_are_missing_too(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    topics = tmp_path / "topics.toml"
+    text = TOPICS_FILE.read_text()
+    topics.write_text(text)
+    lake = new_lake(topics)
+    build(lake, change("c", 1, 1_000, 0), change("c", 2, 1_100, 1))
+    topics.write_text(f'{text}\n"{TOPIC}" = 1\n')
+    restored = (change("r", 1, 500, 10), change("c", 4, 510, 11))
+    assert build(lake, *restored) == {1, 2, 4}
+    lake.dbt("run", *SILVER, *named(cdc_events=500))
+    assert live(lake) == {1, 4}
+
+
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
         (named(cdc_events=150), "LSN 150 of bronze.cdc_events, which holds no snapshot"),
         (named(orders=SECOND), "names 'orders', which is no bronze table; known: cdc_ev"),
+        (named(cdc_events=["x200"]), "gives 'x200' for cdc_events; an LSN is a whole numb"),
+        (
+            ("--vars", "{complete_snapshots: [200]}"),
+            "variable 'complete_snapshots' is [200]; it maps a bronze table to the LSN",
+        ),
     ],
 )
 def test_what_is_no_snapshot_stops_the_build(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,6 +143,53 @@ def test_truncate_stops_until_it_is_decided_on(new_lake: NewLake) -> None:
 
     lake.dbt("run", "--full-refresh", *SILVER, *both)
     assert live(lake) == {2}
+    # What was applied once is applied again, whether or not the variable still says it.
+    lake.dbt("run", "--full-refresh", *SILVER)
+    assert live(lake) == {2}
+
+
+def test_a_lake_that_holds_nothing_is_said_to(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    done = subprocess.run(
+        ["dbt", "build", "--profiles-dir", "profiles"],
+        cwd=PROJECT,
+        env=lake.environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode != 0
+    assert f"nothing has been ingested into {lake.root}" in done.stdout + done.stderr
+
+
+def test_a_bronze_table_that_is_not_there_is_named(shared: Lake) -> None:
+    answer = shared.try_dbt("run", "--vars", "{base_tables: true}")
+    assert not answer["success"]
+    said = " ".join([str(answer["error"]), *answer["said"]])
+    assert "bronze.categories has not been ingested: list its topic" in said
+
+
+def test_ingest_builds_in_its_own_process(shared: Lake) -> None:
+    """And says what it wrote, also where the build failed."""
+    shared.land([change("c", 77, 7_000, 700)])
+    landing = str(shared.landing)
+    silver = "run -s stg_orders orders"
+    done = shared.ingest(landing, "--then-build", silver)
+    built, counts = done.out.splitlines()
+    assert built.startswith("built (")
+    assert counts == "read 1 records, wrote 1 events, rejected 0, skipped 0"
+    assert (done.code, 77 in live(shared)) == (0, True)
+
+    shared.land([change("c", 78, 7_100, 701)])
+    wrong = "run -s orders --vars '{complete_snapshots: {cdc_events: 5}}'"
+    done = shared.ingest(landing, "--then-build", wrong)
+    failed, counts = done.out.splitlines()
+    assert failed.startswith("the build failed (")
+    assert counts == "read 1 records, wrote 1 events, rejected 0, skipped 0"
+    assert "LSN 5 of bronze.cdc_events, which holds no snapshot read" in done.err
+    assert done.code == 1
+    assert shared.ingest(landing, "--then-build", silver).code == 0
+    assert 78 in live(shared)
 
 
 def test_second_build_is_told_who_is_at_work(shared: Lake) -> None:

@@ -128,3 +128,9 @@ def test_worked_example_of_the_readme(project: Path) -> None:
     run(project, lake, *build, "--full-refresh", "-s", "stg_vendors+")
     phones = {row["vendor_id"]: row["phone"] for row in lake.rows("silver.vendors")}
     assert phones == {1: "3", 2: None, 3: "5"}
+
+    silver = project / "models/silver/vendors.sql"
+    silver.write_text(silver.read_text().replace("='vendor_id'", "='country'"))
+    with pytest.raises(AssertionError) as failed:
+        run(project, lake, *build, "-s", "vendors")
+    assert "model 'vendors': setting 'unique_key' is 'country'" in str(failed.value)
