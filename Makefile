@@ -6,7 +6,7 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo ingest build test lint lock clean
+.PHONY: help setup s3 demo live stack status stop ingest build test lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -18,6 +18,18 @@ s3: .venv/s3/jars ## fetch the jars that s3a:// needs (280 MB)
 
 demo: setup ## recorded events to gold, on the screen
 	@python -m demo
+
+live: setup ## a real PostgreSQL, Debezium and Kafka to gold, change by change
+	@python -m demo.live
+
+stack: setup ## start PostgreSQL with Northwind, Kafka, Connect with Debezium
+	@python -m connectors.stack start
+
+status: setup ## how the stack does, and how far bronze has come
+	@python -m connectors.stack status
+
+stop: setup ## stop the stack
+	@python -m connectors.stack stop
 
 ingest: setup ## bring files into bronze: make ingest FILES="PATH…"
 	@python -m ingest files $(FILES)
@@ -38,7 +50,8 @@ lock: setup ## write requirements.lock anew from pyproject.toml
 	@uv pip compile --quiet --all-extras --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 
-clean: ## remove the lake and what dbt made
+clean: ## stop the stack; remove the lake and what dbt made
+	@if [ -d "$${LAKE_ROOT:-.lake}/stack" ]; then python -m connectors.stack stop; fi
 	@rm -rf "$${LAKE_ROOT:-.lake}" target logs
 
 .venv/installed: requirements.lock pyproject.toml

@@ -1,0 +1,81 @@
+"""The jars of the stack, copied by Maven from ``connectors/pom.xml``, once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from ingest.errors import UserError
+
+PROJECT = Path(__file__).parents[2]
+POM = PROJECT / "connectors" / "pom.xml"
+JARS = PROJECT / ".venv" / "stack"
+KAFKA = JARS / "kafka"
+PLUGINS = JARS / "plugins"
+OLDEST_JAVA = 17
+
+
+def fetch() -> bool:
+    """Make the folders ``KAFKA`` and ``PLUGINS`` what the pom says.
+
+    Returns:
+        Whether anything had to be fetched.
+
+    Raises:
+        UserError: Maven is missing, or it failed.
+    """
+    stamp = JARS / "pom.sha256"
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest:
+        return False
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError(
+            "Maven fetches Kafka and Debezium, and there is no `mvn` on this machine;"
+            " install it: apt-get install maven"
+        )
+    stamp.unlink(missing_ok=True)
+    for profile, folder in (("kafka", KAFKA), ("debezium", PLUGINS / "debezium")):
+        shutil.rmtree(folder, ignore_errors=True)
+        command = [maven, "-B", "-q", "-f", str(POM), "-P", profile]
+        command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+        answer = subprocess.run(
+            [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
+        )
+        if answer.returncode != 0:
+            said = answer.stdout.strip() or answer.stderr.strip()
+            raise UserError(f"Maven cannot fetch the jars of {POM}: {said[:2000]}")
+    stamp.write_text(digest)
+    return True
+
+
+def find_java() -> str:
+    """The Java that the ingest uses, too: ``JAVA_HOME``'s, else the environment's.
+
+    Raises:
+        UserError: there is none, or it is too old for Kafka.
+    """
+    home = os.environ.get("JAVA_HOME")
+    beside = Path(sys.executable).with_name("java")
+    if home:
+        java = f"{home}/bin/java"
+    elif beside.exists():
+        java = str(beside)
+    else:
+        java = shutil.which("java") or "java"
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True)
+    except OSError as error:
+        raise UserError(f"cannot run {java}: {error.strerror}; run `make setup`") from error
+    version = re.search(r'version "(\d+)', answer.stderr)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        said = answer.stderr.strip().splitlines()[:1]
+        raise UserError(
+            f"Kafka needs Java {OLDEST_JAVA} or newer, and {java} says: {' '.join(said)}"
+        )
+    return java

@@ -1,0 +1,460 @@
+"""PostgreSQL with Northwind, a broker and Connect with the connectors, on one machine."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from connectors.postgres.load import REPLICATION_ROLE, Source, load
+from connectors.stack import jars
+from connectors.stack.broker import Broker
+from connectors.stack.connect import Connect
+from connectors.stack.postgres import SUPERUSER, PostgresServer, find_binaries
+from connectors.stack.processes import JavaProcess, wait_until
+from ingest.errors import UserError
+from ingest.lock import only_one
+
+CONNECTORS = ("source-outbox", "source-tables")
+DATABASE = "northwind"
+SECONDS_TO_RECOVER = 5
+# The folder that the connectors' files name; the stack has its own.
+SECRETS_FOLDER = "/etc/cdc-lakehouse"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where the parts listen, on 127.0.0.1."""
+
+    postgres: int
+    kafka: int
+    controller: int
+    connect: int
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A replication slot.
+
+    Attributes:
+        is_active: whether its connector reads from it now.
+        lag_bytes: of the write-ahead log that its connector has not confirmed.
+    """
+
+    is_active: bool
+    lag_bytes: int
+
+
+class Stack:
+    """The stack of one lake; its processes and its folder outlive the object.
+
+    Args:
+        root: the lake's folder; everything is kept in ``stack`` below it.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        self.folder = self.root / "stack"
+        self.state_file = self.folder / "state.json"
+        self.secrets = self.folder / "secrets"
+        self.placeholders = self.secrets / "source.properties"
+        self.connectors: list[str] = []
+        ports = Ports(0, 0, 0, 0)
+        if self.state_file.exists():
+            state = json.loads(self.state_file.read_text())
+            self.connectors = state["connectors"]
+            ports = Ports(**state["ports"])
+        self._set_up(ports)
+
+    def _set_up(self, ports: Ports) -> None:
+        self.ports = ports
+        self.postgres = PostgresServer(
+            self.folder / "postgres", ports.postgres, self._password(SUPERUSER)
+        )
+        self.broker = Broker(self.folder, ports.kafka, ports.controller)
+        self.connect = Connect(self.folder, ports.connect, ports.kafka, self.placeholders)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where Kafka's clients begin."""
+        return f"127.0.0.1:{self.ports.kafka}"
+
+    @property
+    def connect_url(self) -> str:
+        """Connect's REST interface."""
+        return self.connect.url
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether a start came to its end here, so that there are data to keep."""
+        return self.state_file.exists()
+
+    def connect_to_source(self) -> Any:
+        """A psycopg2 connection to the source database, as its owner."""
+        return self.postgres.connect(dbname=DATABASE)
+
+    def running(self) -> list[str]:
+        """The parts that run: ``postgres``, ``broker``, ``connect``."""
+        return [name for name, pid in self.pids().items() if pid is not None]
+
+    def pids(self) -> dict[str, int | None]:
+        """The process of every part, None where it does not run."""
+        return {name: part.pid() for name, part in self._parts.items()}
+
+    def logs(self) -> dict[str, Path]:
+        """The log of every part."""
+        return {name: part.log for name, part in self._parts.items()}
+
+    @property
+    def _parts(self) -> dict[str, PostgresServer | JavaProcess]:
+        return {
+            "postgres": self.postgres,
+            "broker": self.broker.process,
+            "connect": self.connect.process,
+        }
+
+    def start(
+        self,
+        hold_back: int | None = None,
+        connectors: Sequence[str] = CONNECTORS,
+        ports: dict[str, int] | None = None,
+    ) -> None:
+        """Start what does not run, and wait until changes stream.
+
+        The first start makes the database; later ones go on with it. One that fails
+        ends what it started, and a first one leaves nothing but the logs.
+
+        Args:
+            hold_back: an order to leave out; only where the database is made.
+            connectors: which to register.
+            ports: by the names of ``Ports``; the last ones or free ones otherwise.
+
+        Raises:
+            UserError: something that a part needs is missing, a port is in use, or a
+                part does not come up; the message has its reason.
+        """
+        with only_one(str(self.root), "stack"):
+            jars.find_java()
+            find_binaries()
+            jars.fetch()
+            if not self.is_complete:
+                self._clear()
+            elif hold_back is not None:
+                raise UserError(
+                    f"{self.folder} has its database already, so no order can be held"
+                    " back; begin anew: python -m connectors.stack stop --remove"
+                )
+            ran = set(self.running())
+            try:
+                self._make_passwords()
+                self._set_up(self._choose_ports(ports or {}, ran))
+                self._start_parts(ran, hold_back)
+                for name in connectors:
+                    self.register(name)
+                self.wait_until_streaming()
+                self._write_state()
+            except BaseException:
+                if self.is_complete:
+                    self._stop_parts(set(self.running()) - ran)
+                else:
+                    self._clear(keep_logs=True)
+                raise
+
+    def stop(self) -> list[str]:
+        """End everything, Connect first: it writes to the broker till its end.
+
+        Returns:
+            The parts that had to be killed, as they did not end by themselves.
+        """
+        return self._stop_parts(set(self.running()))
+
+    def remove(self) -> None:
+        """End everything and remove the folder."""
+        self._clear()
+
+    def kill(self, name: str) -> None:
+        """End a part as a crash does."""
+        self._parts[name].kill()
+
+    def revive(self, name: str) -> None:
+        """Start a part that was killed or stopped, and wait until changes stream."""
+        starters: dict[str, Callable[[], None]] = {
+            "postgres": self.postgres.start,
+            "broker": self.broker.start,
+            "connect": self.connect.start,
+        }
+        starters[name]()
+        self.broker.wait_until_ready()
+        self.connect.wait_until_ready()
+        self.wait_until_streaming()
+
+    def register(self, name: str) -> None:
+        """Create a connector, or give it its file's configuration again."""
+        self.connect.ask("PUT", f"/connectors/{name}/config", self.configuration(name))
+        if name not in self.connectors:
+            self.connectors.append(name)
+
+    def unregister(self, name: str) -> None:
+        """Delete a connector with its offsets; its slot stays."""
+        self.connect.remove(name)
+        self.connectors.remove(name)
+
+    def configuration(self, name: str) -> dict[str, str]:
+        """A connector's file, with the folder of this stack's secrets."""
+        file = jars.PROJECT / "connectors" / f"{name}.json"
+        if not file.exists():
+            raise UserError(f"there is no connector {name}: {file}")
+        text = file.read_text(encoding="utf-8")
+        config: dict[str, str] = json.loads(text.replace(SECRETS_FOLDER, str(self.secrets)))
+        return config
+
+    def slot_name(self, name: str) -> str:
+        """The replication slot of a connector."""
+        return self.configuration(name)["slot.name"]
+
+    def pause(self, name: str) -> None:
+        """Have a connector read no further, and wait until it does not."""
+        self._move(name, "pause", "PAUSED")
+
+    def resume(self, name: str) -> None:
+        """Have a paused connector go on, and wait until it does."""
+        self._move(name, "resume", "RUNNING")
+
+    def slots(self) -> dict[str, Slot]:
+        """The replication slots of the source database."""
+        with closing(self.connect_to_source()) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                """
+                select slot_name, active,
+                    pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint
+                from pg_replication_slots where database = %s
+                """,
+                (DATABASE,),
+            )
+            return {name: Slot(active, lag or 0) for name, active, lag in cursor}
+
+    def topic_ends(self) -> dict[str, int]:
+        """The next offset of every topic the connectors write, by ``topic/partition``."""
+        prefix = self.configuration(CONNECTORS[0])["topic.prefix"]
+        return self.broker.end_offsets(rf"{prefix}\..*")
+
+    def psql_command(self) -> str:
+        """How to reach the source database by hand."""
+        return (
+            f'PGPASSWORD="$(cat {self.secrets / SUPERUSER})" psql -h 127.0.0.1'
+            f" -p {self.ports.postgres} -U {SUPERUSER} {DATABASE}"
+        )
+
+    def wait_until_streaming(self, timeout: float = 120) -> None:
+        """Wait until every connector runs and reads from its slot.
+
+        A slot is read from only after the snapshot, so that is done, too.
+
+        Raises:
+            UserError: a connector failed, or it takes too long.
+        """
+        failed: dict[str, float] = {}
+
+        def is_streaming() -> bool:
+            self.connect.process.require_alive()
+            states = self.connect.states()
+            slots = self.slots()
+            now = time.monotonic()
+            for name, found in states.items():
+                if not found.trace:
+                    failed.pop(name, None)
+                # It may be what was written down of a run before this one.
+                elif now - failed.setdefault(name, now) > SECONDS_TO_RECOVER:
+                    raise UserError(
+                        f"{name}: {found.trace.splitlines()[0]}"
+                        f" (see {self.connect.process.log})"
+                    )
+            return all(
+                (state := states.get(name)) is not None
+                and state.is_running
+                and (slot := slots.get(self.slot_name(name))) is not None
+                and slot.is_active
+                for name in self.connectors
+            )
+
+        log = self.connect.process.log
+        wait_until(is_streaming, timeout, f"the connectors do not stream (see {log})", 0.2)
+
+    def wait_until_caught_up(self, timeout: float = 60) -> None:
+        """Wait until the topics hold everything that was committed before the call.
+
+        Raises:
+            UserError: it takes too long.
+        """
+        with closing(self.connect_to_source()) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute("select pg_current_wal_insert_lsn()")
+                (end,) = cursor.fetchone()
+
+                def is_caught_up() -> bool:
+                    cursor.execute(
+                        """
+                        select bool_and(confirmed_flush_lsn >= %s)
+                        from pg_replication_slots where database = %s
+                        """,
+                        (end, DATABASE),
+                    )
+                    return bool(cursor.fetchone()[0])
+
+                wait_until(is_caught_up, timeout, "the connectors have not caught up")
+
+    def _start_parts(self, ran: set[str], hold_back: int | None) -> None:
+        self._write_placeholders()
+        # Connect waits for the broker, and neither needs the database to come up.
+        with ThreadPoolExecutor() as pool:
+            tasks = []
+            if "postgres" not in ran:
+                tasks.append(pool.submit(self._start_postgres, hold_back))
+            if "broker" not in ran:
+                self.broker.start()
+            if "connect" not in ran:
+                self.connect.start()
+            for task in tasks:
+                task.result()
+        if "broker" not in ran:
+            self.broker.wait_until_ready()
+        self.connect.wait_until_ready()
+
+    def _start_postgres(self, hold_back: int | None) -> None:
+        self.postgres.start()
+        if not self.is_complete:
+            load(
+                Source(
+                    port=self.ports.postgres,
+                    database=DATABASE,
+                    password=self.postgres.password,
+                ),
+                self._password(REPLICATION_ROLE),
+                hold_back=() if hold_back is None else (hold_back,),
+            )
+
+    def _stop_parts(self, names: set[str]) -> list[str]:
+        killed = [
+            part.name
+            for part in (self.connect.process, self.broker.process)
+            if part.name in names and not part.stop()
+        ]
+        if "postgres" in names:
+            self.postgres.stop()
+        return killed
+
+    def _move(self, name: str, verb: str, state: str) -> None:
+        self.connect.ask("PUT", f"/connectors/{name}/{verb}")
+        wait_until(
+            lambda: set(self.connect.states()[name].tasks) == {state},
+            60,
+            f"{name} is not {state}",
+        )
+        if verb == "resume":
+            self.wait_until_streaming()
+
+    def _clear(self, *, keep_logs: bool = False) -> None:
+        """End what runs and remove the folder, or all of it but Java's logs."""
+        self._stop_parts(set(self.running()))
+        for path in self.folder.glob("*"):
+            if path.name == "logs" and keep_logs:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        with suppress(OSError):  # not empty, or not there
+            self.folder.rmdir()
+
+    def _choose_ports(self, wanted: dict[str, int], ran: set[str]) -> Ports:
+        owners = {"postgres": "postgres", "kafka": "broker", "controller": "broker"}
+        chosen = {}
+        with _free_ports() as free_port:
+            for name, last in asdict(self.ports).items():
+                port = wanted.get(name)
+                if owners.get(name, name) in ran:
+                    if port not in (None, last):
+                        raise UserError(f"{name} runs already, at port {last}")
+                    chosen[name] = last
+                elif port is None:
+                    chosen[name] = last if last and _is_free(last) else free_port()
+                elif _is_free(port):
+                    chosen[name] = port
+                else:
+                    raise UserError(f"port {port}, wanted for {name}, is in use")
+        return Ports(**chosen)
+
+    def _write_state(self) -> None:
+        state = {"ports": asdict(self.ports), "connectors": self.connectors}
+        part = self.state_file.with_suffix(".part")
+        part.write_text(json.dumps(state))
+        part.rename(self.state_file)
+
+    def _make_passwords(self) -> None:
+        self.secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in (SUPERUSER, REPLICATION_ROLE):
+            path = self.secrets / name
+            if not path.exists():
+                _write_secret(path, secrets.token_urlsafe(24))
+
+    def _password(self, name: str) -> str:
+        """A password of this stack's; empty before its first start."""
+        with suppress(FileNotFoundError):
+            return (self.secrets / name).read_text()
+        return ""
+
+    def _write_placeholders(self) -> None:
+        """What the connectors' placeholders stand for."""
+        values = {
+            "host": "127.0.0.1",
+            "port": str(self.ports.postgres),
+            "database": DATABASE,
+            "user": REPLICATION_ROLE,
+            "password": self._password(REPLICATION_ROLE),
+        }
+        text = "".join(f"{name}={value}\n" for name, value in values.items())
+        _write_secret(self.placeholders, text)
+
+
+def _write_secret(path: Path, text: str) -> None:
+    """A file that nobody else can read."""
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+@contextmanager
+def _free_ports() -> Iterator[Callable[[], int]]:
+    """Gives ports that are free now; they are all different."""
+    held: list[socket.socket] = []
+
+    def free_port() -> int:
+        held.append(socket.socket())
+        held[-1].bind(("127.0.0.1", 0))
+        port: int = held[-1].getsockname()[1]
+        return port
+
+    try:
+        yield free_port
+    finally:
+        for server in held:
+            server.close()

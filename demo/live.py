@@ -1,0 +1,224 @@
+"""The walk-through: from a commit in PostgreSQL to a number in gold, before one's eyes.
+
+Everything of it lies below ``LAKE_ROOT/live``, which it begins anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from connectors.postgres.northwind import insert_order
+from connectors.stack.stack import Stack
+from demo.gold import KEYS, Gold, Row, differences
+from ingest.config import lake_root
+from ingest.errors import UserError
+
+TOPICS = ("cdc_events", "customers", "products")
+HELD_BACK = 11075
+SECONDS_TO_WAIT = 300
+ROWS_SHOWN = 4
+# What changes in every row with any change; shown only beside something else.
+RELATIVE = {"revenue_share", "revenue_rank"}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change at the source."""
+
+    title: str
+    change: Callable[[Any], None]
+
+
+def _execute(statement: str) -> Callable[[Any], None]:
+    def change(connection: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+    return change
+
+
+STEPS = (
+    Step(
+        "order 11077 is shipped",
+        _execute(
+            "update datalake.orders set shipped_date = '1998-06-15' where order_id = 11077"
+        ),
+    ),
+    Step(
+        "order 11075 comes in, with its three lines",
+        lambda connection: insert_order(connection, HELD_BACK),
+    ),
+    Step(
+        "a line of it is taken off",
+        _execute(
+            "delete from datalake.order_details where order_id = 11075 and product_id = 2"
+        ),
+    ),
+    Step(
+        "order 11074 is deleted",
+        _execute("delete from datalake.orders where order_id = 11074"),
+    ),
+)
+
+
+class Pipeline:
+    """The ingest as a process that builds after each batch."""
+
+    def __init__(self, lake: Path, bootstrap_servers: str) -> None:
+        self.log = lake / "ingest.log"
+        self._output = self.log.open("w", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ingest", "kafka"),
+                *("--bootstrap-servers", bootstrap_servers),
+                *("--topic", *(f"demo.datalake.{table}" for table in TOPICS)),
+                *("--continuous", "--then-build"),
+            ],
+            env={**os.environ, "LAKE_ROOT": str(lake)},
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._builds = 0
+
+    def wait_for_build(self) -> None:
+        """Wait until one more build has ended.
+
+        Raises:
+            UserError: it failed, took too long, or the process ended.
+        """
+        end = time.monotonic() + SECONDS_TO_WAIT
+        while time.monotonic() < end:
+            said = self.log.read_text(encoding="utf-8")
+            if "the build failed" in said:
+                raise UserError(f"the build failed; see {self.log}")
+            if said.count("built (") > self._builds:
+                self._builds = said.count("built (")
+                return
+            if self.process.poll() is not None:
+                raise UserError(f"the ingest ended; see {self.log}")
+            time.sleep(0.1)
+        raise UserError(f"no build within {SECONDS_TO_WAIT} s; see {self.log}")
+
+    def stop(self) -> None:
+        """End it after the batch and the build under way."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(timeout=120)
+        self._output.close()
+
+
+@contextmanager
+def _running(lake: Path) -> Iterator[tuple[Stack, Pipeline]]:
+    """The stack and the pipeline, begun anew; ended in any case."""
+    stack = Stack(lake)
+    stack.remove()
+    shutil.rmtree(lake, ignore_errors=True)
+    lake.mkdir(parents=True)
+    pipeline = None
+    try:
+        stack.start(hold_back=HELD_BACK)
+        print(
+            f"   PostgreSQL on port {stack.ports.postgres}, Kafka on {stack.ports.kafka},"
+        )
+        print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
+        pipeline = Pipeline(lake, stack.bootstrap_servers)
+        yield stack, pipeline
+    finally:
+        if pipeline is not None:
+            pipeline.stop()
+        stack.stop()
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return f"{value:,.2f}"
+    return "-" if value is None else str(value)
+
+
+def _show(before: Row | None, after: Row | None, key: str) -> None:
+    """One changed row: its key, and the columns that differ, as they were and are."""
+    either = after or before or {}
+    if before is None or after is None:
+        word = "new" if before is None else "gone"
+        values = [
+            f"{name} {_value(value)}" for name, value in either.items() if name != key
+        ]
+        changes = ", ".join(values[:4])
+    else:
+        word = ""
+        changes = ", ".join(
+            f"{name} {_value(before[name])} -> {_value(value)}"
+            for name, value in after.items()
+            if before[name] != value and name != "revenue_share"
+        )
+    print(f"      {either[key]}: {word + ': ' if word else ''}{changes}")
+
+
+def _is_relative(before: Row | None, after: Row | None) -> bool:
+    """Whether nothing but a row's share or rank has changed."""
+    if before is None or after is None:
+        return False
+    return {name for name in after if before[name] != after[name]} <= RELATIVE
+
+
+def _show_changes(
+    before: dict[str, dict[Any, Row]], gold: Gold, committed: float
+) -> dict[str, dict[Any, Row]]:
+    after = gold.everything()
+    for table, rows in differences(before, after).items():
+        seconds = gold.committed_at(table) - committed
+        shown = [pair for pair in rows if not _is_relative(*pair)]
+        print(f"   gold.{table}, {seconds:.1f} s after the commit:")
+        for old, new in shown[:ROWS_SHOWN]:
+            _show(old, new, KEYS[table])
+        if len(shown) > ROWS_SHOWN:
+            print(f"      and {len(shown) - ROWS_SHOWN} more rows")
+        if len(rows) > len(shown):
+            print(f"      {len(rows) - len(shown)} rows in rank and share only")
+    return after
+
+
+def main() -> int:
+    """Run the walk-through; 0 where everything went well."""
+    lake = Path(lake_root()).absolute() / "live"
+    gold = Gold(lake)
+    start = time.monotonic()
+    try:
+        print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
+        with _running(lake) as (stack, pipeline):
+            print(f"   streaming after {time.monotonic() - start:.0f} s")
+            print("\n== the snapshot, through to gold")
+            pipeline.wait_for_build()
+            state = gold.everything()
+            print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
+            print(f"   {time.monotonic() - start:.0f} s after the start")
+            for step in STEPS:
+                print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
+                with closing(stack.connect_to_source()) as connection:
+                    step.change(connection)
+                    connection.commit()
+                committed = time.time()
+                pipeline.wait_for_build()
+                state = _show_changes(state, gold, committed)
+            print("\n== the end: stopping everything")
+    except UserError as error:
+        print(f"live: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

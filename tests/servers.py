@@ -1,0 +1,47 @@
+"""Real servers that test modules share: ``pytest_plugins = ["tests.servers"]``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from connectors.stack import jars
+from connectors.stack.postgres import find_binaries
+from connectors.stack.stack import Stack
+from ingest.errors import UserError
+
+
+@pytest.fixture(scope="session")
+def servers() -> None:
+    """Skips where the machine lacks what the stack needs; in CI that is a failure."""
+    try:
+        find_binaries()
+        jars.find_java()
+        jars.fetch()
+    except UserError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def stack_root() -> Iterator[Path]:
+    """A folder that PostgreSQL's own user can enter, which pytest's are not."""
+    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
+    root.chmod(0o755)
+    yield root
+    shutil.rmtree(root)
+
+
+@pytest.fixture(scope="session")
+def stack(servers: None, stack_root: Path) -> Iterator[Stack]:
+    """A stack that streams, without order 11075."""
+    stack = Stack(stack_root)
+    stack.start(hold_back=11075)
+    yield stack
+    stack.remove()

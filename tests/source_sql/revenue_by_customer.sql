@@ -1,0 +1,16 @@
+select
+    coalesce(items.customer_id, 'unknown') as customer_id,
+    customers.company_name,
+    customers.country,
+    count(distinct items.order_id) as count_orders,
+    count(*) as count_items,
+    sum(items.quantity) as total_quantity,
+    sum(items.revenue) as revenue,
+    round(sum(items.revenue) / nullif(sum(sum(items.revenue)) over (), 0), 10)
+        as revenue_share,
+    rank() over (order by sum(items.revenue) desc) as revenue_rank,
+    round(sum(items.quantity) / count(distinct items.order_id), 4) as avg_order_quantity,
+    round(sum(items.revenue) / count(distinct items.order_id), 4) as avg_order_revenue
+from items
+left join datalake.customers on items.customer_id = rtrim(customers.customer_id)
+group by coalesce(items.customer_id, 'unknown'), customers.company_name, customers.country

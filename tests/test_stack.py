@@ -1,0 +1,307 @@
+"""The local stack: what it says, what it hides, and that it comes back after anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connectors.postgres import northwind
+from connectors.stack import jars
+from connectors.stack.__main__ import main
+from connectors.stack.processes import wait_until
+from connectors.stack.stack import Stack
+from ingest.errors import UserError
+
+pytest_plugins = ["tests.servers"]
+
+OUTBOX = "demo.datalake.cdc_events/0"
+ORDERS = "demo.datalake.orders/0"
+PARTS = ("connect", "broker", "postgres")
+
+
+def run_sql(stack: Stack, statement: str) -> None:
+    with closing(stack.connect_to_source()) as connection:
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def ship_an_order(stack: Stack) -> None:
+    run_sql(
+        stack, "update datalake.orders set freight = freight + 1 where order_id = 10248"
+    )
+
+
+def processes_of(folder: Path) -> list[str]:
+    """The processes that name a folder, or work in it."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            place = str((process / "cwd").readlink())
+            words = (process / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+        if str(folder) in place or str(folder) in words:
+            found.append(words.replace("\0", " "))
+    return found
+
+
+@pytest.fixture
+def at_stack(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Stack:
+    """The stack that the command line finds."""
+    monkeypatch.setenv("LAKE_ROOT", str(stack.root))
+    return stack
+
+
+@pytest.fixture
+def other_root(
+    servers: None, stack_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
+    """A second stack's lake, where a start is to fail."""
+    root = stack_root / "other"
+    root.mkdir(exist_ok=True)
+    monkeypatch.setenv("LAKE_ROOT", str(root))
+    yield root
+    assert processes_of(root) == []
+
+
+def test_status_says_how_everything_does(
+    at_stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_stack.wait_until_caught_up()
+    assert main(["status"]) == 0
+    said = capsys.readouterr().out
+    for name, pid in at_stack.pids().items():
+        assert re.search(
+            rf"^{name} +127\.0\.0\.1:\d+ +{pid} +/.+\.log$", said, re.MULTILINE
+        )
+    for name in ("source-outbox", "source-tables"):
+        row = re.search(rf"^{name} +running +running +read +([\d,]+)$", said, re.MULTILINE)
+        assert row is not None
+        assert int(row[1].replace(",", "")) < 100_000
+    assert re.search(rf"^{ORDERS} +829 +0 +829$", said, re.MULTILINE)
+    assert "newest commit of bronze: none yet" in said
+    assert "rejected records: 0" in said
+
+
+def test_an_order_held_back_arrives_when_it_is_inserted(stack: Stack) -> None:
+    before = stack.topic_ends()
+    with closing(stack.connect_to_source()) as connection, connection:
+        northwind.insert_order(connection, 11075)
+    stack.wait_until_caught_up()
+    after = stack.topic_ends()
+    assert after[ORDERS] == before[ORDERS] + 1
+    assert after["demo.datalake.order_details/0"] == (
+        before["demo.datalake.order_details/0"] + len(northwind.order_rows(11075).lines)
+    )
+    assert after[OUTBOX] > before[OUTBOX]
+
+
+def test_a_value_over_a_megabyte_arrives(stack: Stack) -> None:
+    before = stack.topic_ends()
+    # Random digits: not even compressed they are below Kafka's own limit.
+    run_sql(
+        stack,
+        """
+        update datalake.orders set ship_name = (
+            select string_agg(md5(random()::text), '') from generate_series(1, 80000)
+        ) where order_id = 10248
+        """,
+    )
+    run_sql(stack, "update datalake.orders set ship_name = 'Reims' where order_id = 10248")
+    stack.wait_until_caught_up()
+    after = stack.topic_ends()
+    assert after[ORDERS] == before[ORDERS] + 2
+    assert after[OUTBOX] == before[OUTBOX] + 2
+
+
+def test_secrets_are_nowhere_to_be_seen(stack: Stack) -> None:
+    passwords = [(stack.secrets / name).read_text() for name in ("postgres", "debezium")]
+    assert all(len(password) >= 32 for password in passwords)
+    assert all(file.stat().st_mode & 0o777 == 0o600 for file in stack.secrets.iterdir())
+    assert stack.secrets.stat().st_mode & 0o777 == 0o700
+
+    config = stack.connect.ask("GET", "/connectors/source-outbox")
+    shown = [str(config), *processes_of(stack.folder)]
+    shown += [log.read_text(errors="replace") for log in stack.logs().values()]
+    shown += [file.read_text() for file in stack.folder.glob("*.properties")]
+    assert config["config"]["database.password"].startswith("${file:")
+    assert not any(password in text for password in passwords for text in shown)
+
+
+def test_only_this_machine_reaches_it(stack: Stack) -> None:
+    ports = [stack.ports.postgres, stack.ports.kafka, stack.ports.controller]
+    ports.append(stack.ports.connect)
+    wanted = {f"{port:04X}" for port in ports}
+    listening = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            address, port = line.split()[1].split(":")
+            if port in wanted and line.split()[3] == "0A":
+                listening.add((address[-8:], port))
+    assert listening == {("0100007F", port) for port in wanted}
+
+
+def test_a_second_start_says_that_it_runs(
+    at_stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pids = at_stack.pids()
+    assert main(["start"]) == 0
+    assert "the stack runs already" in capsys.readouterr().out
+    assert Stack(at_stack.root).pids() == pids
+
+
+def test_an_order_cannot_be_held_back_afterwards(
+    at_stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_stack.kill("connect")
+    assert main(["start", "--hold-back", "11075"]) == 1
+    assert "stop --remove" in capsys.readouterr().err
+    assert "connect" not in at_stack.running()
+    at_stack.revive("connect")
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_killed_part_comes_back_and_loses_nothing(stack: Stack, part: str) -> None:
+    before = stack.topic_ends()
+    if part == "postgres":
+        ship_an_order(stack)
+        stack.kill(part)
+    else:
+        stack.kill(part)
+        ship_an_order(stack)
+    assert part not in stack.running()
+    stack.revive(part)
+    ship_an_order(stack)
+    stack.wait_until_caught_up()
+    after = stack.topic_ends()
+    # At least once: what was under way may come again.
+    assert after[ORDERS] >= before[ORDERS] + 2
+    assert after[OUTBOX] >= before[OUTBOX] + 2
+
+
+def test_a_paused_connector_goes_on_where_it_was(stack: Stack) -> None:
+    before = stack.topic_ends()
+    stack.pause("source-tables")
+    ship_an_order(stack)
+    time.sleep(2)
+    assert stack.topic_ends()[ORDERS] == before[ORDERS]
+    stack.resume("source-tables")
+    stack.wait_until_caught_up()
+    assert stack.topic_ends()[ORDERS] == before[ORDERS] + 1
+
+
+@pytest.mark.parametrize("is_made_anew", [False, True])
+def test_a_lost_slot_fails_the_connector(stack: Stack, is_made_anew: bool) -> None:
+    """A new snapshot would lack the rows deleted meanwhile, so somebody has to know."""
+    name, slot = "source-tables", stack.slot_name("source-tables")
+    drop = f"select pg_drop_replication_slot('{slot}')"
+    before = stack.topic_ends()
+    stack.connect.stop(name)
+    wait_until(lambda: not stack.slots()[slot].is_active, 20, "the slot is still read")
+    run_sql(stack, drop)
+    ship_an_order(stack)
+    if is_made_anew:
+        run_sql(stack, f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+    stack.connect.ask("PUT", f"/connectors/{name}/resume")
+    with pytest.raises(UserError, match=f"{name}: .*no longer available"):
+        stack.wait_until_streaming(timeout=20)
+    assert stack.connect.states()[name].tasks == ["FAILED"]
+
+    # With its offsets gone, it begins with a snapshot.
+    stack.unregister(name)
+    if is_made_anew:
+        run_sql(stack, drop)
+    stack.register(name)
+    stack.wait_until_streaming()
+    stack.wait_until_caught_up()
+    assert stack.topic_ends()[ORDERS] >= before[ORDERS] + 829
+
+
+def test_a_start_after_a_crash_of_the_machine_keeps_the_data(at_stack: Stack) -> None:
+    at_stack.wait_until_caught_up()
+    before = at_stack.topic_ends()
+    for part in PARTS:
+        at_stack.kill(part)
+    # After a crash the numbers belong to others: here to this very process.
+    at_stack.broker.process.pid_file.write_text(str(os.getpid()))
+    fresh = Stack(at_stack.root)
+    assert fresh.running() == []
+
+    fresh.start()
+    assert fresh.ports == at_stack.ports
+    # A database where nothing happens confirms what was read all the same.
+    fresh.wait_until_caught_up()
+    after = fresh.topic_ends()
+    assert after.keys() == before.keys()
+    # Its last change may come again.
+    assert all(0 <= after[place] - before[place] <= 1 for place in before)
+
+
+def test_stop_ends_everything_and_a_start_goes_on(
+    at_stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = at_stack.topic_ends()
+    assert main(["stop"]) == 0
+    assert capsys.readouterr().out == "stopped: postgres, broker, connect\n"
+    assert processes_of(at_stack.folder) == []
+    assert main(["stop"]) == 0
+    assert capsys.readouterr().out == "nothing ran\n"
+    assert main(["status"]) == 0
+    assert "the stack does not run" in capsys.readouterr().out
+    assert main(["start"]) == 0
+    assert Stack(at_stack.root).topic_ends() == before
+
+
+def test_a_port_in_use_is_named(
+    other_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert main(["start", "--connect-port", str(port)]) == 1
+    assert f"port {port}, wanted for connect, is in use" in capsys.readouterr().err
+    assert not (other_root / "stack").exists()
+
+
+def test_another_java_is_named(
+    other_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("""#!/bin/sh\necho 'openjdk version "11.0.2"' >&2\n""")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert main(["start"]) == 1
+    assert "Kafka needs Java 17 or newer" in capsys.readouterr().err
+    assert not (other_root / "stack").exists()
+
+
+def test_no_maven_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jars, "JARS", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="apt-get install maven"):
+        jars.fetch()
+
+
+def test_a_broken_start_leaves_nothing_but_logs(
+    other_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connect ends at once here, while the broker and PostgreSQL come up."""
+    monkeypatch.setattr(jars, "PLUGINS", other_root / "no-such-plugins")
+    stack = Stack(other_root)
+    with pytest.raises(UserError, match="Failed to find any class that implements"):
+        stack.start()
+    assert stack.running() == []
+    assert processes_of(other_root) == []
+    left = {path.name for path in stack.folder.iterdir()}
+    assert left == {"logs"}
