@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ingest.errors import UserError
 
 EARLIEST = -2
-SECONDS_TO_ANSWER = 30
+SECONDS_TO_ANSWER = 15
 
 
 def read_options(path: Path) -> dict[str, str]:

@@ -141,6 +141,10 @@ class Lake:
             **self._ask("ingest", str(lake or self.root), ["files", *paths, *topics])
         )
 
+    def kafka(self, *arguments: str) -> Ingested:
+        """``python -m ingest kafka``."""
+        return Ingested(**self._ask("ingest", str(self.root), ["kafka", *arguments]))
+
     def dbt(self, *arguments: str) -> dict[str, Any]:
         """Run a dbt command that must succeed."""
         answer = self.try_dbt(*arguments)

@@ -89,7 +89,7 @@ class Pipeline:
 
     def catch_up(self, build: str = "run", variables: dict[str, Any] | None = None) -> str:
         """Bring everything that is committed to gold, in a run of its own; what it said."""
-        self.stack.wait_until_caught_up()
+        self.stack.wait_until_caught_up(timeout=180)
         done = subprocess.run(
             self.command(build=build, variables=variables),
             cwd=self.project,

@@ -378,7 +378,7 @@ class Stack:
     def _choose_ports(self, wanted: dict[str, int], ran: set[str]) -> Ports:
         owners = {"postgres": "postgres", "kafka": "broker", "controller": "broker"}
         chosen = {}
-        with _free_ports() as free_port:
+        with free_ports() as free_port:
             for name, last in asdict(self.ports).items():
                 port = wanted.get(name)
                 if owners.get(name, name) in ran:
@@ -443,7 +443,7 @@ def _is_free(port: int) -> bool:
 
 
 @contextmanager
-def _free_ports() -> Iterator[Callable[[], int]]:
+def free_ports() -> Iterator[Callable[[], int]]:
     """Gives ports that are free now; they are all different."""
     held: list[socket.socket] = []
 
