@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
-SECONDS_BETWEEN_BATCHES = {"files": 10, "kafka": 1}
+SECONDS_BETWEEN_BATCHES = {"files": 10, "kafka": 0.2}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -54,6 +55,9 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         UserError: something the user can mend stopped it; the message says what.
     """
     topics = read_topics(options.topics)
+    if options.continuous:
+        # A process that stays has the time that the optimising compiler takes.
+        os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     lake = lake_root()
     with only_one(lake, "ingest"):
         spark = spark_session()
@@ -198,7 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser, seconds: int) -> None:
+def _add_common(parser: argparse.ArgumentParser, seconds: float) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--once", action="store_true", help="read what is there, then stop (default)"

@@ -20,7 +20,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 
 
 def start(
-    records: DataFrame, batches: Batches, checkpoint: str, seconds: int | None
+    records: DataFrame, batches: Batches, checkpoint: str, seconds: float | None
 ) -> StreamingQuery:
     """Start to write records to bronze.
 
@@ -37,7 +37,7 @@ def start(
     )
     if seconds is None:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{seconds} seconds").start()
+    return writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
 
 
 def keep_only(spark: SparkSession, folder: str, known: list[str]) -> bool:
