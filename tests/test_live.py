@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,8 +13,14 @@ import pytest
 
 from connectors.stack.stack import Stack
 from tests.conftest import PROJECT, Lake
+from tests.faults import (
+    FAULTS,
+    assert_each_record_once,
+    assert_equal_to_source,
+    storm_with_faults,
+)
 from tests.pipeline import Pipeline
-from tests.source import GOLD, SILVER, answers, gold_rows, silver_rows, table_rows
+from tests.source import SILVER
 from tests.storm import Storm
 
 pytest_plugins = ["tests.servers"]
@@ -38,36 +43,6 @@ def pipeline(servers: None) -> Iterator[Pipeline]:
         shutil.rmtree(root, ignore_errors=True)
 
 
-def assert_equal_to_source(pipeline: Pipeline) -> None:
-    """Silver is the source row by row; gold is what PostgreSQL answers."""
-    lake = Lake(pipeline.lake)
-    with closing(pipeline.stack.connect_to_source()) as connection:
-        for silver in SILVER:
-            expected = table_rows(connection, silver)
-            columns = list(next(iter(expected.values())))
-            found = silver_rows(lake.rows(f"silver.{silver}"), silver, columns)
-            wrong = {
-                key: (expected.get(key), found.get(key))
-                for key in expected.keys() | found.keys()
-                if expected.get(key) != found.get(key)
-            }
-            assert not wrong, f"{silver}: {len(wrong)} differ: {list(wrong.items())[:2]}"
-        expected_gold = answers(connection)
-    for table in GOLD:
-        found_gold = gold_rows(lake.rows(f"gold.{table}"), table)
-        assert found_gold == expected_gold[table], table
-    assert lake.rows("bronze.rejected_events") == []
-    assert lake.rows("silver.rejected_rows") == []
-
-
-def assert_each_record_once(pipeline: Pipeline) -> None:
-    """Bronze holds every offset of every topic once: no gap, no double."""
-    lake = Lake(pipeline.lake)
-    for table, _ in SILVER.values():
-        offsets = [row["kafka_offset"] for row in lake.rows(f"bronze.{table}")]
-        assert sorted(offsets) == list(range(len(offsets))), table
-
-
 def test_the_snapshot_reaches_gold(pipeline: Pipeline) -> None:
     assert_equal_to_source(pipeline)
     assert_each_record_once(pipeline)
@@ -82,68 +57,6 @@ def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
     assert pipeline.stop() == 0
     pipeline.catch_up()
     assert storm.committed == 2_400
-    assert_equal_to_source(pipeline)
-    assert_each_record_once(pipeline)
-
-
-FAULTS = (
-    "connect is killed",
-    "the broker is killed",
-    "the ingest is killed",
-    "a build is killed",
-    "PostgreSQL is restarted",
-    "a connector is paused",
-    "the checkpoint is lost",
-)
-
-
-def strike(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
-    """Let one thing go wrong, and start again what a service manager would."""
-    stack = pipeline.stack
-    if fault == "connect is killed":
-        stack.kill("connect")
-        stack.revive("connect")
-    elif fault == "the broker is killed":
-        stack.kill("broker")
-        stack.revive("broker")
-    elif fault == "the ingest is killed":
-        pipeline.kill()
-    elif fault == "a build is killed":
-        builds = pipeline.said().count("wrote ")
-        end = time.monotonic() + 60
-        while pipeline.said().count("wrote ") == builds and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(draw.uniform(0.5, 6))
-        pipeline.kill()
-    elif fault == "PostgreSQL is restarted":
-        stack.postgres.stop()
-        stack.revive("postgres")
-    elif fault == "a connector is paused":
-        stack.pause("source-outbox")
-        time.sleep(draw.uniform(1, 4))
-        stack.resume("source-outbox")
-    elif fault == "the checkpoint is lost":
-        pipeline.kill()
-        pipeline.lose_checkpoint()
-    if pipeline.has_ended:
-        pipeline.start()
-
-
-def storm_with_faults(
-    pipeline: Pipeline, faults: list[str], seed: int, transactions: int
-) -> None:
-    """Transactions, and faults at random moments among them."""
-    draw = random.Random(seed)
-    storm = Storm(pipeline.stack.connect_to_source, seed=seed, transactions=transactions)
-    pipeline.start()
-    storm.start()
-    for fault in faults:
-        time.sleep(draw.uniform(2, 8))
-        strike(fault, pipeline, draw)
-    storm.wait()
-    pipeline.kill()
-    pipeline.catch_up()
-    assert storm.committed == transactions
     assert_equal_to_source(pipeline)
     assert_each_record_once(pipeline)
 
