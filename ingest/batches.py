@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Lock
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -38,13 +37,10 @@ class Batches:
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
-        # Spark calls from a thread of its own.
-        self._writing = Lock()
 
     def create_missing(self) -> None:
-        """Create every bronze table that no batch has created, empty."""
-        with self._writing:
-            self.bronze.create_missing(self.tables)
+        """Create every bronze table that is not there, empty."""
+        self.bronze.create_missing(self.tables)
 
     def __call__(self, records: DataFrame, batch_id: int) -> None:
         """Write one micro-batch.
@@ -52,10 +48,6 @@ class Batches:
         A batch that is given again after a crash finds what it wrote before, and
         writes the rest; so the number that Spark gives it is of no use here.
         """
-        with self._writing:
-            self._write(records)
-
-    def _write(self, records: DataFrame) -> None:
         rows = classified(records, self.topics).persist()
         try:
             slices = self._slices(rows)
@@ -73,7 +65,6 @@ class Batches:
                     if table != REJECTED_TABLE and count:
                         self.tally.written += count
                         self.tally.tables.add(table)
-            self.bronze.create_missing(self.tables)
             self._count(rows, slices)
         finally:
             rows.unpersist()

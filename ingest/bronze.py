@@ -89,7 +89,6 @@ class Bronze:
         # Hudi's file system takes no relative path.
         place = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
         self.root = f"{place}/bronze.db"
-        self._are_complete = False
 
     def path(self, table: str) -> str:
         """Where a table is."""
@@ -97,9 +96,6 @@ class Bronze:
 
     def create_missing(self, tables: list[str]) -> None:
         """Create every table that is not there, empty, so that dbt can read it."""
-        if self._are_complete:
-            return
-        self._are_complete = True
         for table in tables:
             if self._timeline(table) is None:
                 empty = self.spark.createDataFrame([], columns_of(table))

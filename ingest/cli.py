@@ -63,6 +63,7 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         spark = spark_session()
         bronze = Bronze(spark, f"{lake}/warehouse")
         batches = Batches(bronze, topics, from_kafka=options.source == "kafka")
+        batches.create_missing()
         if options.source == "kafka":
             checkpoint, starts = _kafka_start(spark, bronze, topics, options)
             records = kafka_records(
@@ -74,10 +75,7 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         seconds = SECONDS_BETWEEN_BATCHES[options.source] if options.continuous else None
         follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, checkpoint, seconds)
-        try:
-            stream.wait(query, follow_up.look)
-        finally:
-            batches.create_missing()
+        stream.wait(query, follow_up.look)
         follow_up.look()
         return batches.tally, follow_up.succeeded
 
@@ -96,7 +94,6 @@ class _FollowUp:
 
     def look(self) -> None:
         """Build if a batch that ended since the last look brought something."""
-        self.batches.create_missing()
         tally = self.batches.tally
         if tally.read != self._read:
             self._read, written = tally.read, tally.written
