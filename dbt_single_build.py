@@ -14,6 +14,7 @@ from dbt.plugins import dbtPlugin
 from ingest.config import lake_root
 from ingest.errors import UserError
 from ingest.lock import only_one
+from ingest.metastore import remove_half_made
 
 # The commands that reach the metastore.
 CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
@@ -52,6 +53,7 @@ class SingleBuild(dbtPlugin):
         except UserError as error:
             raise RuntimeError(str(error)) from error
         _is_held = True
+        remove_half_made()
 
 
 plugins = [SingleBuild]

@@ -60,7 +60,8 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     lake = lake_root()
     with only_one(lake, "ingest"):
-        spark = spark_session()
+        # By itself it needs no metastore, so that it runs while another process builds.
+        spark = spark_session(has_catalogue=options.then_build is not None)
         bronze = Bronze(spark, f"{lake}/warehouse")
         batches = Batches(bronze, topics, from_kafka=options.source == "kafka")
         batches.create_missing()

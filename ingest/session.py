@@ -12,7 +12,10 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 from pyspark.sql import SparkSession
 
+from ingest.config import lake_root
 from ingest.errors import UserError
+from ingest.lock import only_one
+from ingest.metastore import is_half_made, remove_half_made
 
 PROFILES_FILE = Path("profiles/profiles.yml")
 PROFILE = "cdc_lakehouse"
@@ -36,18 +39,27 @@ def spark_settings(profiles_file: Path = PROFILES_FILE) -> dict[str, str]:
     return {name: str(value) for name, value in output["server_side_parameters"].items()}
 
 
-def spark_session() -> SparkSession:
+def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     """Start Spark, or take the one that runs in this process.
 
+    Args:
+        has_catalogue: whether it opens the metastore, as dbt needs. The embedded one
+            takes one process at a time.
+
     Raises:
-        UserError: a jar has not been fetched.
+        UserError: a jar has not been fetched, or another process makes the metastore.
     """
     settings = spark_settings()
     for jar in settings["spark.driver.extraClassPath"].split(":"):
         if not Path(jar).exists():
             raise UserError(f"{jar} is missing: run `make setup` once")
 
-    builder = SparkSession.builder.enableHiveSupport()
+    builder = SparkSession.builder
+    if has_catalogue:
+        builder = builder.enableHiveSupport()
+        if is_half_made():
+            with only_one(lake_root(), "dbt build"):
+                remove_half_made()
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _silent_stdout():

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -145,6 +146,29 @@ def test_killed_builds_end_as_an_undisturbed_one(
     run(lake, build(lake))
     for table, key in TABLES.items():
         assert table_of(lake, table, key) == table_of(undisturbed, table, key), table
+
+
+def test_metastore_that_a_kill_left_half_made_is_made_anew(new_lake: NewLake) -> None:
+    lake = new_lake()
+    land_changes(lake, 0)
+    # What a kill leaves that comes while Derby makes its database.
+    (lake.root / "metastore" / "seg0").mkdir(parents=True)
+    run(lake, ingest(lake))
+    run(lake, [*build(lake), "--select", "stg_orders"])
+    assert (lake.root / "metastore" / "service.properties").exists()
+
+
+def test_ingest_runs_while_another_process_has_the_metastore(new_lake: NewLake) -> None:
+    """Also an ingest that reads a table, to see what it has already."""
+    lake = new_lake()
+    land_changes(lake, 0)
+    run(lake, ingest(lake))
+    assert lake.sql("show databases")  # the embedded metastore takes one process
+    shutil.rmtree(lake.root / "checkpoints")
+    land_changes(lake, 1)
+    run(lake, ingest(lake))
+    assert bronze_of(lake)
+    lake.close()
 
 
 def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from dbt_common.events.base_types import EventMsg
 from dbt_common.events.event_manager_client import cleanup_event_logger
 
 import ingest.cli
+from ingest.session import spark_session
 
 
 def run_ingest(lake: str, arguments: list[str]) -> dict[str, Any]:
@@ -77,8 +78,6 @@ def run_dbt(arguments: list[str]) -> dict[str, Any]:
 
 def run_sql(statement: str) -> list[list[Any]]:
     """Run a statement in the shared session."""
-    from ingest.session import spark_session
-
     return [
         [str(value) for value in row] for row in spark_session().sql(statement).collect()
     ]
@@ -94,6 +93,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    # With the metastore from the start: an ingest by itself would go without.
+    spark_session()
     for line in sys.stdin:
         command, arguments = json.loads(line)
         answers.write(json.dumps(COMMANDS[command](*arguments)) + "\n")
