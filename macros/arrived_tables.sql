@@ -1,10 +1,13 @@
 {#
-    The bronze tables that brought something in this run, each with what reads them: a list of
-    mappings with `bronze`, `lower`, `upper`, `staging` (a node of the graph), `table` (its
-    declaration) and `silver` (the node of the model that merges it).
+    After a run: the bronze tables that brought something, each with what has read them: a list
+    of mappings with `bronze`, `lower`, `upper`, `staging` (a node of the graph), `table` (its
+    declaration) and `silver` (the node of the model that merges it). What this run did not
+    merge, as it was not selected or failed, is for another.
 #}
 {% macro arrived_tables() -%}
     {%- set found = [] -%}
+    {%- set merged = results | selectattr('status', 'equalto', 'success')
+        | map(attribute='node.unique_id') | list -%}
     {%- for row in run_query(
         'select bronze_table, lower_bound, upper_bound from ' ~ run_bounds_relation()
         ~ ' where upper_bound > lower_bound'
@@ -12,7 +15,7 @@
         {%- for staging in graph.nodes.values() if staging.resource_type == 'model'
             and staging.sources == [['bronze', row[0]]] -%}
             {%- for silver in graph.nodes.values() if silver.resource_type == 'model'
-                and silver.depends_on.nodes == [staging.unique_id] -%}
+                and silver.depends_on.nodes == [staging.unique_id] and silver.unique_id in merged -%}
                 {%- do found.append({
                     'bronze': row[0],
                     'lower': row[1] | int,

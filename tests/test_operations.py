@@ -246,3 +246,12 @@ def test_freshness_of_bronze_is_checked(shared: Lake) -> None:
     answer = shared.dbt("source", "freshness", "-s", "source:bronze.cdc_events")
     statuses = {n["status"] for n in answer["nodes"].values() if n["kind"] == "source"}
     assert statuses == {"pass"}
+
+
+def test_build_of_one_table_warns_of_no_other(shared: Lake) -> None:
+    """What it did not merge has not lost, and the next build takes it in."""
+    shared.land([change("c", 77, 900, 90)])
+    assert shared.ingest().code == 0
+    assert shared.dbt("run", "-s", "stg_customers", "customers")["said"] == []
+    assert build(shared) == []
+    assert 77 in live(shared)
