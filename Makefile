@@ -41,7 +41,7 @@ test: setup ## every test
 	@python -m pytest
 
 lint: setup ## sqlfluff, ruff, mypy, dbt parse
-	@sqlfluff lint --disable-progress-bar models tests/dbt
+	@sqlfluff lint --disable-progress-bar models analyses tests/dbt
 	@ruff check . && ruff format --check .
 	@mypy
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet

@@ -1,4 +1,4 @@
-"""Real servers that test modules share: ``pytest_plugins = ["tests.servers"]``."""
+"""Servers that test modules share: ``pytest_plugins = ["tests.servers"]``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from connectors.stack import jars
 from connectors.stack.postgres import find_binaries
 from connectors.stack.stack import Stack
 from ingest.errors import UserError
+from tests.aws import JARS, Aws
 
 
 @pytest.fixture(scope="session")
@@ -45,3 +46,24 @@ def stack(servers: None, stack_root: Path) -> Iterator[Stack]:
     stack.start(hold_back=11075)
     yield stack
     stack.remove()
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[Aws]:
+    """A server; this process and its children take it for AWS."""
+    server = Aws()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def s3_jars() -> None:
+    """Skips where Spark cannot reach S3; in CI that is a failure."""
+    if not JARS:
+        said = "the S3 jars are not there: run `make s3`"
+        if os.environ.get("CI") == "true":
+            pytest.fail(said)
+        pytest.skip(said)

@@ -6,19 +6,16 @@ import gzip
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import boto3  # type: ignore[import-untyped]
-import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
-from hudi import HudiTableBuilder
-from moto.server import ThreadedMotoServer
 
 from demo.landing import EVENTS, land, recorded
-from tests.conftest import CAPTURES, PROJECT, Row
+from tests.aws import Aws, rows
+from tests.conftest import CAPTURES, PROJECT
 
-JARS = sorted((PROJECT / ".venv/s3/jars").glob("*.jar"))
+pytest_plugins = ["tests.servers"]
+
 CUSTOMERS = "demo.datalake.customers"
 
 
@@ -34,36 +31,13 @@ def confluent_file(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of processes whose lake and landing are on S3."""
-    if not JARS:
-        said = "the S3 jars are not there: run `make s3`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(said)
-        pytest.skip(said)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    host, port = server.get_host_and_port()
+def storage(
+    s3_jars: None, aws: Aws, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, str]:
+    """The environment of a lake, beside a landing bucket with the files of both sinks."""
     local = tmp_path_factory.mktemp("s3")
-    given = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL_S3": f"http://{host}:{port}",
-        "LAKE_ROOT": "s3a://lake/northwind",
-        "LAKE_METASTORE": str(local),
-        "LAKE_JARS": ",".join(map(str, JARS)),
-    }
-    client = boto3.client(
-        "s3",
-        endpoint_url=given["AWS_ENDPOINT_URL_S3"],
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
-    for bucket in ("lake", "landing"):
-        client.create_bucket(Bucket=bucket)
+    client = aws.client("s3")
+    client.create_bucket(Bucket="landing")
     land(local / "lenses")
     confluent_file(local / "confluent")
     for file in sorted(local.rglob("*.json.gz")):
@@ -72,8 +46,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             # Lenses' own name: an offset, the first and the last timestamp.
             name = name.replace(".json.gz", "_1767225600000_1767225900000.gz")
         client.upload_file(str(file), "landing", name)
-    yield given
-    server.stop()
+    return aws.lake("northwind", local)
 
 
 def run(storage: dict[str, str], *command: str) -> str:
@@ -88,25 +61,6 @@ def run(storage: dict[str, str], *command: str) -> str:
     return done.stdout
 
 
-def rows(storage: dict[str, str], lake: str, table: str) -> list[Row]:
-    """The rows of ``<layer>.<table>``, read from S3 without Spark."""
-    layer, _, name = table.partition(".")
-    options = {
-        "aws_endpoint": storage["AWS_ENDPOINT_URL_S3"],
-        "aws_access_key_id": "test",
-        "aws_secret_access_key": "test",
-        "aws_region": "us-east-1",
-        "aws_allow_http": "true",
-    }
-    builder = HudiTableBuilder.from_base_uri(
-        f"s3://lake/{lake}/warehouse/{layer}.db/{name}"
-    )
-    for option, value in options.items():
-        builder = builder.with_storage_option(option, value)
-    found: list[Row] = pa.Table.from_batches(builder.build().read()).to_pylist()
-    return found
-
-
 def test_from_landing_to_gold_on_s3(storage: dict[str, str], tmp_path: Path) -> None:
     said = run(storage, "ingest", "files", "s3a://landing/lenses/")
     assert "read 1023 records, wrote 1023 events, rejected 0" in said
@@ -117,11 +71,9 @@ def test_from_landing_to_gold_on_s3(storage: dict[str, str], tmp_path: Path) -> 
         *("dbt.cli.main", "run", "--quiet", "--profiles-dir", "profiles"),
         *("--target-path", str(tmp_path), "--log-path", str(tmp_path)),
     )
-    orders = [
-        row for row in rows(storage, "northwind", "silver.orders") if not row["is_deleted"]
-    ]
+    orders = [row for row in rows("northwind", "silver.orders") if not row["is_deleted"]]
     assert len(orders) == 829
-    gold = rows(storage, "northwind", "gold.revenue_by_customer")
+    gold = rows("northwind", "gold.revenue_by_customer")
     [first] = [row for row in gold if row["revenue_rank"] == 1]
     assert (first["company_name"], str(first["revenue"])) == ("QUICK-Stop", "110277.3050")
 
@@ -141,7 +93,7 @@ def test_confluent_files_bring_the_same_customers(
     )
     live = {
         row["customer_id"]: row["company_name"]
-        for row in rows(storage, "confluent", "silver.customers")
+        for row in rows("confluent", "silver.customers")
         if not row["is_deleted"]
     }
     truth = {

@@ -1,0 +1,175 @@
+"""``python -m serving.athena FILE``: a query file in Athena, its rows on the screen."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    BotoCoreError,
+    ClientError,
+)
+
+from ingest.errors import UserError
+from serving.manifest import MANIFEST, Manifest
+
+SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_SIGNS = 5
+Row = list[str | None]
+
+
+class Athena:
+    """A work group of Athena.
+
+    Args:
+        work_group: its name.
+        output_location: the ``s3://`` folder that results go to; None where the work
+            group names its own.
+    """
+
+    def __init__(self, work_group: str, output_location: str | None) -> None:
+        self.client = boto3.client("athena")
+        self.work_group = work_group
+        self.output_location = output_location
+
+    def run(self, sql: str) -> str:
+        """Run a query to its end; stop it if this process is interrupted.
+
+        Returns:
+            The query's id.
+
+        Raises:
+            UserError: Athena could not run it; the message is Athena's.
+        """
+        place = (
+            {"ResultConfiguration": {"OutputLocation": self.output_location}}
+            if self.output_location
+            else {}
+        )
+        query: str = self.client.start_query_execution(
+            QueryString=sql, WorkGroup=self.work_group, **place
+        )["QueryExecutionId"]
+        try:
+            self._wait(query)
+        except KeyboardInterrupt:
+            self.client.stop_query_execution(QueryExecutionId=query)
+            raise
+        return query
+
+    def rows(self, query: str) -> Iterator[Row]:
+        """The names of a query's columns, then its rows, as text; None is null."""
+        pages = self.client.get_paginator("get_query_results").paginate(
+            QueryExecutionId=query
+        )
+        is_first = True
+        for page in pages:
+            result = page["ResultSet"]
+            if is_first:
+                is_first = False
+                names = [
+                    column["Name"] for column in result["ResultSetMetadata"]["ColumnInfo"]
+                ]
+                yield list(names)
+                # Athena repeats the names as the first row of a select's first page.
+                if result["Rows"] and _values(result["Rows"][0]) == names:
+                    result["Rows"].pop(0)
+            for row in result["Rows"]:
+                yield _values(row)
+
+    def _wait(self, query: str) -> None:
+        start = said = time.monotonic()
+        while True:
+            execution = self.client.get_query_execution(QueryExecutionId=query)
+            status = execution["QueryExecution"]["Status"]
+            if status["State"] == "SUCCEEDED":
+                return
+            if status["State"] in ("FAILED", "CANCELLED"):
+                reason = status.get("StateChangeReason", "Athena gives no reason")
+                raise UserError(f"the query {status['State'].lower()}: {reason}")
+            now = time.monotonic()
+            if now - said >= SECONDS_BETWEEN_SIGNS:
+                said = now
+                print(
+                    f"athena: {status['State'].lower()} for {now - start:.0f} s",
+                    file=sys.stderr,
+                )
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def _values(row: dict[str, Any]) -> Row:
+    return [value.get("VarCharValue") for value in row["Data"]]
+
+
+def table_lines(rows: list[Row]) -> Iterator[str]:
+    """Rows under their names, in columns; numbers to the right."""
+    texts = [[("null" if value is None else value) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    numeric = [
+        len(column) > 1 and all(_is_number(value) for value in column[1:])
+        for column in zip(*rows, strict=True)
+    ]
+    for number, row in enumerate(texts):
+        cells = (
+            value.rjust(width) if to_the_right else value.ljust(width)
+            for value, width, to_the_right in zip(row, widths, numeric, strict=True)
+        )
+        yield "  ".join(cells).rstrip()
+        if number == 0:
+            yield "  ".join("-" * width for width in widths)
+
+
+def _is_number(value: str | None) -> bool:
+    try:
+        float(value or "0")
+    except ValueError:
+        return False
+    return True
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where the query succeeded."""
+    parser = argparse.ArgumentParser(
+        prog="python -m serving.athena",
+        description="Run a query file in Athena; print its rows.",
+    )
+    parser.add_argument("file", type=Path, help="SQL with ref(), such as analyses/…")
+    parser.add_argument(
+        "--prefix",
+        default="lake",
+        help="what the databases' names begin with (default: lake, for lake_gold)",
+    )
+    parser.add_argument("--work-group", default="primary", help="(default: primary)")
+    parser.add_argument(
+        "--output-location",
+        metavar="S3_URL",
+        help="where results go, if the work group does not say",
+    )
+    parser.add_argument(
+        "--manifest",
+        type=Path,
+        default=MANIFEST,
+        help="what dbt wrote (default: target/manifest.json)",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        sql = Manifest.read(options.manifest).render(options.file, options.prefix)
+        athena = Athena(options.work_group, options.output_location)
+        rows = list(athena.rows(athena.run(sql)))
+    except (UserError, BotoCoreError, ClientError) as error:
+        print(f"athena: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("athena: the query was stopped", file=sys.stderr)
+        return 130
+    for line in table_lines(rows):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,368 @@
+"""``python -m serving.glue``: the lake's tables in AWS Glue, where Athena finds them.
+
+For a lake on S3 whose Spark keeps its tables elsewhere. Columns and types are those that
+the Hudi tables have, descriptions are dbt's. Nothing is removed, ever: a table whose model
+is gone is named, and stays until its owner drops it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    BotoCoreError,
+    ClientError,
+)
+
+from ingest.config import lake_root
+from ingest.errors import UserError
+from serving.manifest import MANIFEST, Manifest, Relation
+from serving.storage import open_table
+
+# Tables that bear it are this command's to update.
+MARK = {"registered_by": "cdc-lakehouse"}
+# The longest that Glue takes (API reference, Column and TableInput).
+COMMENT_LENGTH, DESCRIPTION_LENGTH = 255, 2048
+# As many partitions as one call takes (API reference, BatchCreatePartition).
+PARTITIONS_A_CALL = 100
+
+PARTITION = "ingest_date"
+FORMAT = {
+    "InputFormat": "org.apache.hudi.hadoop.HoodieParquetInputFormat",
+    "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
+    "SerdeInfo": {
+        "SerializationLibrary": (
+            "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+        ),
+        "Parameters": {"serialization.format": "1"},
+    },
+}
+PARAMETERS = {
+    "EXTERNAL": "TRUE",
+    "classification": "parquet",
+    # Athena reads with its own Hudi 0.15 connector (Athena user guide, "Query Apache Hudi
+    # datasets", considerations); without it, with an older one.
+    "athena_enable_native_hudi_connector_implementation": "true",
+    **MARK,
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as Glue shall have it.
+
+    Attributes:
+        database: its Glue database.
+        definition: Glue's ``TableInput``.
+        partitions: the values of its one partition column; none without one.
+    """
+
+    database: str
+    definition: dict[str, Any]
+    partitions: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name, with the database."""
+        return f"{self.database}.{self.definition['Name']}"
+
+
+class Lake:
+    """The Hudi tables of a lake on S3."""
+
+    def __init__(self, lake: str) -> None:
+        scheme, _, place = lake.partition("://")
+        if scheme not in ("s3", "s3a") or not place:
+            raise UserError(
+                f"LAKE_ROOT is {lake}: Glue is for a lake on S3 (s3a://bucket/folder)"
+            )
+        self.bucket, _, self.folder = place.partition("/")
+        self.client = boto3.client("s3")
+
+    def table(self, relation: Relation, prefix: str) -> Table | None:
+        """A table as it is now; None where it has not been written yet."""
+        key = "/".join(
+            filter(None, (self.folder, f"warehouse/{relation.layer}.db", relation.name))
+        )
+        if not self._exists(f"{key}/.hoodie/hoodie.properties"):
+            return None
+        # Athena returns nothing, and says nothing, for s3a://.
+        location = f"s3://{self.bucket}/{key}"
+        schema = open_table(location).get_schema()
+        is_partitioned = relation.layer == "bronze"
+        columns = [
+            {
+                "Name": field.name,
+                "Type": glue_type(field.type),
+                "Comment": _cut(relation.columns.get(field.name, ""), COMMENT_LENGTH),
+            }
+            for field in schema
+            if not (is_partitioned and field.name == PARTITION)
+        ]
+        definition = {
+            "Name": relation.name,
+            "Description": _cut(relation.description, DESCRIPTION_LENGTH),
+            "TableType": "EXTERNAL_TABLE",
+            "PartitionKeys": (
+                [{"Name": PARTITION, "Type": "string"}] if is_partitioned else []
+            ),
+            "StorageDescriptor": {"Columns": columns, "Location": location, **FORMAT},
+            "Parameters": PARAMETERS,
+        }
+        partitions = tuple(self._partitions(key)) if is_partitioned else ()
+        return Table(f"{prefix}_{relation.layer}", definition, partitions)
+
+    def _exists(self, key: str) -> bool:
+        found = self.client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
+        return bool(found["KeyCount"])
+
+    def _partitions(self, key: str) -> Iterator[str]:
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=f"{key}/{PARTITION}=", Delimiter="/"
+        )
+        for page in pages:
+            for folder in page.get("CommonPrefixes", ()):
+                yield folder["Prefix"].rstrip("/").rpartition("=")[2]
+
+
+class Catalogue:
+    """Glue, of which only what differs is written.
+
+    Args:
+        is_dry: whether it only says what it would do.
+    """
+
+    def __init__(self, *, is_dry: bool) -> None:
+        self.client = boto3.client("glue")
+        self.is_dry = is_dry
+
+    def create_database(self, name: str) -> bool:
+        """Make a database where there is none; whether there was none."""
+        try:
+            self.client.get_database(Name=name)
+        except self.client.exceptions.EntityNotFoundException:
+            if not self.is_dry:
+                self.client.create_database(
+                    DatabaseInput={"Name": name, "Parameters": MARK}
+                )
+            return True
+        return False
+
+    def put(self, table: Table) -> list[str]:
+        """Bring a table to its state.
+
+        Returns:
+            What was different, in words; nothing where nothing was.
+
+        Raises:
+            UserError: Glue has a table of this name that something else made.
+        """
+        stored = self._stored(table)
+        if stored is None:
+            if not self.is_dry:
+                self.client.create_table(
+                    DatabaseName=table.database, TableInput=table.definition
+                )
+            changes = ["new table"]
+        else:
+            if stored.get("Parameters", {}).items().isdisjoint(MARK.items()):
+                raise UserError(
+                    f"Glue has a table {table.name} that this command did not make: drop"
+                    " it, or choose other databases with --prefix"
+                )
+            changes = list(_differences(stored, table.definition))
+            if changes and not self.is_dry:
+                # What somebody else has set beside it stays.
+                parameters = stored["Parameters"] | table.definition["Parameters"]
+                self.client.update_table(
+                    DatabaseName=table.database,
+                    TableInput={**table.definition, "Parameters": parameters},
+                )
+        return changes + self._put_partitions(table, is_new=stored is None)
+
+    def leftovers(self, database: str, known: set[str]) -> list[str]:
+        """The tables that this command made once, and that the lake has no more."""
+        try:
+            pages = self.client.get_paginator("get_tables").paginate(DatabaseName=database)
+            return [
+                f"{database}.{table['Name']}"
+                for page in pages
+                for table in page["TableList"]
+                if table["Name"] not in known
+                and not table.get("Parameters", {}).items().isdisjoint(MARK.items())
+            ]
+        except self.client.exceptions.EntityNotFoundException:
+            return []
+
+    def _stored(self, table: Table) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self.client.get_table(
+                DatabaseName=table.database, Name=table.definition["Name"]
+            )["Table"]
+        except self.client.exceptions.EntityNotFoundException:
+            return None
+        return found
+
+    def _put_partitions(self, table: Table, *, is_new: bool) -> list[str]:
+        if not table.partitions:
+            return []
+        place = {"DatabaseName": table.database, "TableName": table.definition["Name"]}
+        stored: set[str] = set()
+        if not is_new:
+            pages = self.client.get_paginator("get_partitions").paginate(**place)
+            stored = {part["Values"][0] for page in pages for part in page["Partitions"]}
+        missing = [value for value in table.partitions if value not in stored]
+        storage = table.definition["StorageDescriptor"]
+        for first in range(0, 0 if self.is_dry else len(missing), PARTITIONS_A_CALL):
+            failed = self.client.batch_create_partition(
+                **place,
+                PartitionInputList=[
+                    {
+                        "Values": [value],
+                        "StorageDescriptor": {
+                            **storage,
+                            "Location": f"{storage['Location']}/{PARTITION}={value}",
+                        },
+                    }
+                    for value in missing[first : first + PARTITIONS_A_CALL]
+                ],
+            ).get("Errors")
+            if failed:
+                detail = failed[0]["ErrorDetail"]
+                raise UserError(f"{table.name}: {detail['ErrorMessage']}")
+        return [f"{len(missing)} new partitions"] if missing else []
+
+
+def glue_type(arrow: pa.DataType) -> str:
+    """The Hive type, as Glue writes it, of an Arrow type.
+
+    Raises:
+        UserError: Hive has none.
+    """
+    simple = {
+        pa.string(): "string",
+        pa.large_string(): "string",
+        pa.binary(): "binary",
+        pa.bool_(): "boolean",
+        pa.int32(): "int",
+        pa.int64(): "bigint",
+        pa.float32(): "float",
+        pa.float64(): "double",
+        pa.date32(): "date",
+    }
+    if arrow in simple:
+        return simple[arrow]
+    if pa.types.is_decimal(arrow):
+        return f"decimal({arrow.precision},{arrow.scale})"
+    if pa.types.is_timestamp(arrow):
+        return "timestamp"
+    if pa.types.is_list(arrow):
+        return f"array<{glue_type(arrow.value_type)}>"
+    if pa.types.is_map(arrow):
+        return f"map<{glue_type(arrow.key_type)},{glue_type(arrow.item_type)}>"
+    if pa.types.is_struct(arrow):
+        fields = (f"{field.name}:{glue_type(field.type)}" for field in arrow)
+        return f"struct<{','.join(fields)}>"
+    raise UserError(f"Glue has no type for {arrow}")
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _differences(stored: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str]:
+    old, new = (
+        {column["Name"]: column for column in table["StorageDescriptor"]["Columns"]}
+        for table in (stored, wanted)
+    )
+    for name in new.keys() - old.keys():
+        yield f"new column {name} {new[name]['Type']}"
+    for name in old.keys() - new.keys():
+        yield f"no column {name} any more"
+    for name in (name for name in new if name in old):
+        if old[name]["Type"] != new[name]["Type"]:
+            yield f"column {name} is {new[name]['Type']}, was {old[name]['Type']}"
+        if old[name].get("Comment", "") != new[name]["Comment"]:
+            yield f"column {name} is described anew"
+    if list(old) != list(new) and old.keys() == new.keys():
+        yield "another order of columns"
+    if stored.get("Description", "") != wanted["Description"]:
+        yield "described anew"
+    for name, value in wanted["Parameters"].items():
+        if stored.get("Parameters", {}).get(name) != value:
+            yield f"property {name}"
+    for name in ("Location", "InputFormat", "OutputFormat"):
+        if stored["StorageDescriptor"].get(name) != wanted["StorageDescriptor"][name]:
+            yield f"{name} is {wanted['StorageDescriptor'][name]}"
+
+
+def register(manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str) -> bool:
+    """Bring every table of the lake into Glue; say what changed.
+
+    Returns:
+        Whether all of them are there as they should be.
+    """
+    succeeded = True
+    known: dict[str, set[str]] = {}
+    for relation in manifest.relations():
+        table = lake.table(relation, prefix)
+        if table is None:
+            print(f"not written yet  {relation.layer}.{relation.name}")
+            continue
+        if table.database not in known:
+            known[table.database] = set()
+            if catalogue.create_database(table.database):
+                print(f"new database     {table.database}")
+        known[table.database].add(relation.name)
+        try:
+            changes = catalogue.put(table)
+        except UserError as error:
+            succeeded = False
+            print(f"glue: {error}", file=sys.stderr)
+            continue
+        verb = "would change" if catalogue.is_dry else "changed"
+        said = f"{verb:<16} {table.name}: {', '.join(changes)}"
+        print(said if changes else f"unchanged        {table.name}")
+    for database, tables in known.items():
+        for name in catalogue.leftovers(database, tables):
+            print(f"left alone       {name}: dbt does not know it any more")
+    return succeeded
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where Glue has every table as it should be."""
+    parser = argparse.ArgumentParser(
+        prog="python -m serving.glue",
+        description="Register the lake's tables (LAKE_ROOT, on S3) in AWS Glue.",
+    )
+    parser.add_argument(
+        "--prefix",
+        default="lake",
+        help="what the databases' names begin with (default: lake, for lake_gold)",
+    )
+    parser.add_argument(
+        "--manifest",
+        type=Path,
+        default=MANIFEST,
+        help="what dbt wrote (default: target/manifest.json)",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
+    options = parser.parse_args(arguments)
+    try:
+        manifest, lake = Manifest.read(options.manifest), Lake(lake_root())
+        catalogue = Catalogue(is_dry=options.dry_run)
+        return 0 if register(manifest, lake, catalogue, options.prefix) else 1
+    except (UserError, BotoCoreError, ClientError) as error:
+        print(f"glue: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
