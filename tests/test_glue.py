@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -11,6 +12,7 @@ import pytest
 from ingest.errors import UserError
 from serving.glue import Catalogue, Lake, Table, glue_type, main
 from tests.aws import Aws
+from tests.conftest import PROJECT
 
 pytest_plugins = ["tests.servers"]
 
@@ -165,6 +167,23 @@ def test_partitions_are_added(aws: Aws) -> None:
     }
     assert len(places) == 141
     assert places["2026-06-01"] == "s3://lake/orders/ingest_date=2026-06-01"
+
+
+def test_documented_policy_allows_what_is_called_and_no_more(aws: Aws) -> None:
+    catalogue = Catalogue(is_dry=False)
+    called: set[str] = set()
+    catalogue.client.meta.events.register(
+        "before-call.glue", lambda model, **_: called.add(f"glue:{model.name}")
+    )
+    catalogue.create_database("allowed")
+    for _ in range(2):
+        catalogue.put(table("allowed", "2026-01-01", order_id="int"))
+    catalogue.put(table("allowed", "2026-01-01", order_id="bigint"))
+    catalogue.leftovers("allowed", {"orders"})
+
+    text = (PROJECT / "docs/serving.md").read_text(encoding="utf-8")
+    policy = json.loads(text.partition("```json\n")[2].partition("```")[0])
+    assert set(policy["Statement"][0]["Action"]) == called
 
 
 def test_lake_that_is_not_on_s3_is_refused(
