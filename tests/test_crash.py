@@ -143,6 +143,9 @@ def test_killed_builds_end_as_an_undisturbed_one(
         run(lake, ingest(lake))
         for _ in range(KILLS if part == 0 else 1):
             run(lake, build(lake), duration["build"] * chance.uniform(0.4, 0.95))
+        # That a line was removed is known only to a table that had the line.
+        if not lake.instants().get("silver.order_items"):
+            run(lake, build(lake))
     run(lake, build(lake))
     for table, key in TABLES.items():
         assert table_of(lake, table, key) == table_of(undisturbed, table, key), table
