@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gzip
 import json
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 from demo.landing import EVENTS, land, recorded, sink_envelope
-from tests.conftest import CAPTURES, Lake, NewLake, Row
+from tests.conftest import CAPTURES, PROJECT, Lake, NewLake, Row
 
 KEYS = {"orders": "order_id", "customers": "customer_id", "products": "product_id"}
 TRUTH = {"orders": "northwind", "customers": "customers", "products": "products"}
@@ -194,6 +195,34 @@ def test_revenue_of_the_customers_is_that_of_the_source(northwind: Northwind) ->
         assert [row["revenue"] for row in ranked] == sorted(revenue.values())[::-1]
         assert abs(sum(row["revenue_share"] for row in ranked) - 1) < Decimal("1e-6")
         assert ranked[0]["company_name"] == "QUICK-Stop"
+
+
+def test_expected_answers_are_the_sources(northwind: Northwind) -> None:
+    """The seed is of the source's rows, and the lake agrees with it."""
+    customers = truth("customers")
+    with (PROJECT / "seeds/expected_revenue_by_customer.csv").open(
+        encoding="utf-8"
+    ) as file:
+        expected = {row["customer_id"]: row for row in csv.DictReader(file)}
+    lines: dict[str, list[Decimal]] = {}
+    for order in truth("orders").values():
+        lines.setdefault(order["customer_id"], []).extend(
+            line["unit_price"] * line["quantity"] * (1 - line["discount"])
+            for line in order["order_items"]
+        )
+    assert expected.keys() == lines.keys()
+    for key, row in expected.items():
+        assert Decimal(row["revenue"]) == sum(lines[key])
+        assert int(row["count_items"]) == len(lines[key])
+        assert row["company_name"] == customers[key]["company_name"]
+    answer = northwind.lake.dbt(
+        "build",
+        *("-s", "expected_revenue_by_customer"),
+        "assert_recorded_events_give_expected_answers",
+        *("--vars", '{"recorded_events": true}', "--indirect-selection", "eager"),
+    )
+    statuses = {name: node["status"] for name, node in answer["nodes"].items()}
+    assert statuses["assert_recorded_events_give_expected_answers"] == "pass"
 
 
 def test_every_gold_table_of_revenue_has_the_same_sum(northwind: Northwind) -> None:
