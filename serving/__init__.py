@@ -1,0 +1,1 @@
+"""What reads the lake from outside Spark, and what shows it to people."""
