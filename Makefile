@@ -6,21 +6,24 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo live stack status stop ingest build test lint lock clean
+.PHONY: help setup s3 demo live dashboard stack status stop ingest build test lint lock clean
 
 help: ## show what there is
-	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 11
 
 setup: .venv/installed $(JARS) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
 
 s3: .venv/s3/jars ## fetch the jars that s3a:// needs (280 MB)
 	@echo "LAKE_JARS=$$(ls .venv/s3/jars/*.jar | paste -sd,)"
 
-demo: setup ## recorded events to gold, on the screen
+demo: setup ## recorded events to gold, on the screen and a page
 	@python -m demo
 
 live: setup ## a real PostgreSQL, Debezium and Kafka to gold, change by change
 	@python -m demo.live
+
+dashboard: setup ## gold as one HTML page
+	@python -m serving.dashboard
 
 stack: setup ## start PostgreSQL with Northwind, Kafka, Connect with Debezium
 	@python -m connectors.stack start

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from connectors.stack.stack import Stack
-from demo.gold import Gold
+from serving.gold import Gold
 
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
 SECONDS_TO_WAIT = 180

@@ -1,4 +1,4 @@
-"""``make demo``: recorded events from landing to gold, and what it took."""
+"""``make demo``: recorded events from landing to gold and its page, and what it took."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from demo.landing import land
 from ingest.cli import main as ingest
 from ingest.config import lake_root
 from ingest.session import spark_session
+from serving.dashboard.__main__ import main as dashboard
 
 TOP_CUSTOMERS = """
     select revenue_rank, company_name, country, count_orders, revenue, revenue_share
@@ -109,6 +110,9 @@ def main() -> int:
             return 1
     with _step("gold", seconds):
         _show_gold(spark)
+    with _step("dashboard: python -m serving.dashboard", seconds):
+        if dashboard() != 0:
+            return 1
 
     print("\n== how long it took")
     for name, duration in seconds.items():

@@ -21,9 +21,9 @@ from typing import Any
 
 from connectors.postgres.northwind import insert_order
 from connectors.stack.stack import Stack
-from demo.gold import KEYS, Gold, Row, differences
 from ingest.config import lake_root
 from ingest.errors import UserError
+from serving.gold import KEYS, Gold, Row, differences
 
 TOPICS = ("cdc_events", "customers", "products")
 HELD_BACK = 11075

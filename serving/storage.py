@@ -1,11 +1,13 @@
-"""Hudi tables as a reader sees them that is not Spark, on a disk or on S3."""
+"""Hudi tables as a reader sees them that is not Spark, in a folder or on S3."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import boto3  # type: ignore[import-untyped]
-from hudi import HudiTable, HudiTableBuilder
+import pyarrow as pa  # type: ignore[import-untyped]
+from hudi import HudiReadOptions, HudiTable, HudiTableBuilder
 
 
 def open_table(location: str) -> HudiTable:
@@ -18,6 +20,16 @@ def open_table(location: str) -> HudiTable:
         for name, value in _s3_options().items():
             builder = builder.with_storage_option(name, value)
     return builder.build()
+
+
+def read_columns(table: HudiTable, columns: Sequence[str] | None = None) -> pa.Table:
+    """A table's rows in Arrow: these columns, or all but Hudi's own."""
+    schema = table.get_schema()
+    kept = list(columns or schema.names)
+    batches = table.read(HudiReadOptions(projection=kept))
+    # No batch says no columns either, so those of a table without rows come from it.
+    found = pa.Table.from_batches(batches) if batches else schema.empty_table()
+    return found.select(kept)
 
 
 def _s3_options() -> dict[str, str]:

@@ -1,12 +1,13 @@
-"""Gold as a reader sees it that is not Spark, and when it saw it."""
+"""The lake's tables as a reader sees them that is not Spark, and when it saw them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
-from hudi import HudiTableBuilder
+from hudi import HudiTable
+
+from serving.storage import open_table, read_columns
 
 Row = dict[str, Any]
 
@@ -20,23 +21,27 @@ KEYS = {
 }
 
 
+def find_table(lake: Path, name: str) -> HudiTable | None:
+    """``<layer>.<table>`` of the lake in a folder; None where there is no such table."""
+    layer, _, table = name.partition(".")
+    folder = lake.absolute() / "warehouse" / f"{layer}.db" / table
+    if not (folder / ".hoodie" / "hoodie.properties").exists():
+        return None
+    return open_table(str(folder))
+
+
 class Gold:
     """The gold tables below a lake's folder."""
 
     def __init__(self, lake: Path) -> None:
-        self.folder = lake / "warehouse" / "gold.db"
+        self.lake = lake
 
     def rows(self, table: str) -> dict[Any, Row]:
         """A table's rows by their key; none where there is no table yet."""
-        path = self.folder / table
-        if not (path / ".hoodie" / "hoodie.properties").exists():
+        found = find_table(self.lake, f"gold.{table}")
+        if found is None:
             return {}
-        batches = HudiTableBuilder.from_base_uri(str(path)).build().read()
-        if not batches:
-            return {}
-        found = pa.Table.from_batches(batches)
-        kept = [name for name in found.column_names if not name.startswith("_hoodie_")]
-        return {row[KEYS[table]]: row for row in found.select(kept).to_pylist()}
+        return {row[KEYS[table]]: row for row in read_columns(found).to_pylist()}
 
     def everything(self) -> dict[str, dict[Any, Row]]:
         """The rows of every gold table."""
@@ -44,7 +49,7 @@ class Gold:
 
     def committed_at(self, table: str) -> float:
         """When the newest commit of a table was completed, in seconds since 1970."""
-        timeline = self.folder / table / ".hoodie"
+        timeline = self.lake / "warehouse" / "gold.db" / table / ".hoodie"
         commits = [*timeline.glob("*.replacecommit"), *timeline.glob("*.commit")]
         return max((commit.stat().st_mtime for commit in commits), default=0.0)
 

@@ -1,0 +1,38 @@
+"""The command line: ``python -m serving.dashboard``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ingest.config import lake_root
+from ingest.errors import UserError
+from serving.dashboard.content import read_content
+from serving.dashboard.page import page_of
+
+
+def main() -> int:
+    """Write ``$LAKE_ROOT/dashboard.html``; 1 for what the user can mend."""
+    start = time.monotonic()
+    try:
+        root = lake_root()
+        if "://" in root:
+            raise UserError(f"LAKE_ROOT is {root}; the dashboard reads a lake in a folder")
+        lake = Path(root)
+        page = page_of(read_content(lake), datetime.now(UTC))
+        file = lake / "dashboard.html"
+        # A browser that reloads meanwhile finds a whole page.
+        part = file.with_suffix(".part")
+        part.write_text(page, encoding="utf-8")
+        part.replace(file)
+    except UserError as error:
+        print(f"dashboard: {error}", file=sys.stderr)
+        return 1
+    print(f"wrote {file} ({time.monotonic() - start:.1f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
