@@ -1,0 +1,1 @@
+"""Gold where people read it: a page, Glue, Athena, QuickSight."""
