@@ -6,7 +6,7 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo live dashboard stack status stop ingest build test lint lock clean
+.PHONY: help setup s3 demo live dashboard stack status stop ingest build docs test lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -39,6 +39,9 @@ ingest: setup ## bring files into bronze: make ingest FILES="PATH…"
 
 build: setup ## dbt build: bronze to gold
 	@dbt build --profiles-dir profiles
+
+docs: setup ## dbt's documentation, with lineage, as target/static_index.html
+	@dbt docs generate --static --profiles-dir profiles
 
 test: setup ## every test
 	@python -m pytest

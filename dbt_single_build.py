@@ -31,7 +31,8 @@ class SingleBuild(dbtPlugin):
     def initialize(self) -> None:
         """Take the lock, once a process; refuse if another process has it.
 
-        Refuse, too, to build a lake that holds nothing.
+        Refuse, too, to build a lake that holds nothing, and to document one that holds
+        no tables of dbt's.
         """
         global _is_held
         flags = get_flags()
@@ -40,11 +41,14 @@ class SingleBuild(dbtPlugin):
         if not embedded or command not in CONNECTING:
             return
         lake = lake_root()
-        has_bronze = "://" in lake or (Path(lake) / "warehouse/bronze.db").exists()
-        if command in BUILDING and not has_bronze:
+        if command in BUILDING and not _has(lake, "bronze"):
             raise RuntimeError(
                 f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m"
                 " ingest first"
+            )
+        if command == "generate" and not _has(lake, "silver"):
+            raise RuntimeError(
+                f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
             )
         if _is_held:
             return
@@ -54,6 +58,10 @@ class SingleBuild(dbtPlugin):
             raise RuntimeError(str(error)) from error
         _is_held = True
         remove_half_made()
+
+
+def _has(lake: str, layer: str) -> bool:
+    return "://" in lake or (Path(lake) / f"warehouse/{layer}.db").exists()
 
 
 plugins = [SingleBuild]

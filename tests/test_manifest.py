@@ -55,19 +55,21 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
+
+
+def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run dbt without Spark; what it makes is kept in ``target``."""
     places = ["--target-path", str(target), "--log-path", str(target)]
     return subprocess.run(
         [
             sys.executable,
             "-m",
             "dbt.cli.main",
-            "--warn-error",
-            "parse",
+            *arguments,
             "--profiles-dir",
             "profiles",
-            "--no-partial-parse",
             *places,
-            *arguments,
         ],
         cwd=PROJECT,
         capture_output=True,
@@ -172,6 +174,63 @@ def test_tables_are_of_the_version_that_athena_reads(models: list[Node]) -> None
             assert options["hoodie.write.table.version"] == "6", model["name"]
             assert options["hoodie.write.auto.upgrade"] == "false", model["name"]
             assert model["config"]["file_format"] == "hudi", model["name"]
+
+
+@pytest.mark.parametrize(
+    ("exposure", "fed_by"),
+    [
+        (
+            "quicksight_dashboard",
+            {
+                "gold.revenue_by_customer",
+                "gold.revenue_by_month",
+                "silver.order_items",
+                "silver.orders",
+                "staging.stg_orders",
+                "source:bronze.cdc_events",
+            },
+        ),
+        (
+            "dashboard",
+            {
+                "gold.late_shipments",
+                "gold.revenue_by_category",
+                "gold.revenue_by_customer",
+                "gold.revenue_by_month",
+                "gold.revenue_by_product",
+                "silver.customers",
+                "silver.order_items",
+                "silver.orders",
+                "silver.products",
+                "silver.rejected_rows",
+                "staging.stg_customers",
+                "staging.stg_orders",
+                "staging.stg_products",
+                "source:bronze.cdc_events",
+                "source:bronze.customers",
+                "source:bronze.products",
+                "source:bronze.rejected_events",
+            },
+        ),
+    ],
+)
+def test_what_feeds_an_exposure_is_listed(
+    exposure: str, fed_by: set[str], tmp_path: Path
+) -> None:
+    kinds = ["--resource-type", "source", "--resource-type", "model"]
+    done = dbt(tmp_path, "--quiet", "ls", "--select", f"+exposure:{exposure}", *kinds)
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = {line.replace("cdc_lakehouse.", "") for line in done.stdout.splitlines()}
+    assert listed == fed_by
+
+
+def test_exposures_say_whose_they_are(manifest: dict[str, Any]) -> None:
+    for exposure in manifest["exposures"].values():
+        assert exposure["description"]
+        assert exposure["label"]
+        assert exposure["maturity"]
+        assert exposure["owner"]["name"]
+        assert exposure["owner"]["email"]
 
 
 def test_gold_is_never_dropped(models: list[Node]) -> None:

@@ -148,10 +148,19 @@ def test_truncate_stops_until_it_is_decided_on(new_lake: NewLake) -> None:
     assert live(lake) == {2}
 
 
-def test_a_lake_that_holds_nothing_is_said_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("build", "nothing has been ingested into"),
+        ("docs generate", "nothing has been built in"),
+    ],
+)
+def test_a_lake_that_holds_nothing_is_said_to(
+    command: str, said: str, tmp_path: Path
+) -> None:
     lake = Lake(tmp_path / "lake")
     done = subprocess.run(
-        ["dbt", "build", "--profiles-dir", "profiles"],
+        ["dbt", *command.split(), "--profiles-dir", "profiles"],
         cwd=PROJECT,
         env=lake.environment(),
         capture_output=True,
@@ -159,7 +168,7 @@ def test_a_lake_that_holds_nothing_is_said_to(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode != 0
-    assert f"nothing has been ingested into {lake.root}" in done.stdout + done.stderr
+    assert f"{said} {lake.root}" in done.stdout + done.stderr
 
 
 def test_a_bronze_table_that_is_not_there_is_named(shared: Lake) -> None:

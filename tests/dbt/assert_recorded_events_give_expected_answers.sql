@@ -7,9 +7,7 @@ answers as (
 
     select
         customer_id,
-        struct(
-            company_name, country, count_orders, count_items, total_quantity, revenue
-        ) as answer
+        struct(country, count_orders, count_items, total_quantity, revenue) as answer
 
     from {{ ref('revenue_by_customer') }}
 
@@ -19,9 +17,7 @@ expected as (
 
     select
         customer_id,
-        struct(
-            company_name, country, count_orders, count_items, total_quantity, revenue
-        ) as answer
+        struct(country, count_orders, count_items, total_quantity, revenue) as answer
 
     from {{ ref('expected_revenue_by_customer') }}
 
