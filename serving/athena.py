@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import sys
 import time
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 )
 
 from ingest.errors import UserError
-from serving.manifest import MANIFEST, Manifest
+from serving.manifest import MANIFEST, Manifest, database_prefix
 
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_BETWEEN_SIGNS = 5
@@ -38,7 +41,7 @@ class Athena:
         self.output_location = output_location
 
     def run(self, sql: str) -> str:
-        """Run a query to its end; stop it if this process is interrupted.
+        """Run a query to its end; stop it if it cannot be waited for.
 
         Returns:
             The query's id.
@@ -56,8 +59,11 @@ class Athena:
         )["QueryExecutionId"]
         try:
             self._wait(query)
-        except KeyboardInterrupt:
-            self.client.stop_query_execution(QueryExecutionId=query)
+        except UserError:
+            raise  # it has ended
+        except BaseException:
+            with contextlib.suppress(BotoCoreError, ClientError):
+                self.client.stop_query_execution(QueryExecutionId=query)
             raise
         return query
 
@@ -74,7 +80,7 @@ class Athena:
                 names = [
                     column["Name"] for column in result["ResultSetMetadata"]["ColumnInfo"]
                 ]
-                yield list(names)
+                yield [*names]
                 # Athena repeats the names as the first row of a select's first page.
                 if result["Rows"] and _values(result["Rows"][0]) == names:
                     result["Rows"].pop(0)
@@ -107,20 +113,49 @@ def _values(row: dict[str, Any]) -> Row:
 
 def table_lines(rows: list[Row]) -> Iterator[str]:
     """Rows under their names, in columns; numbers to the right."""
-    texts = [[("null" if value is None else value) for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    if not any(rows):
+        yield "no rows"
+        return
+    # The rows of a statement that is no select may be shorter than its columns.
+    columns = list(itertools.zip_longest(*rows))
+    texts = [[_printable(value) for value in column] for column in columns]
+    widths = [max(map(_width, column)) for column in texts]
     numeric = [
         len(column) > 1 and all(_is_number(value) for value in column[1:])
-        for column in zip(*rows, strict=True)
+        for column in columns
     ]
-    for number, row in enumerate(texts):
-        cells = (
-            value.rjust(width) if to_the_right else value.ljust(width)
-            for value, width, to_the_right in zip(row, widths, numeric, strict=True)
-        )
+    for number, row in enumerate(zip(*texts, strict=True)):
+        cells = []
+        for text, width, to_the_right in zip(row, widths, numeric, strict=True):
+            space = " " * (width - _width(text))
+            cells.append(space + text if to_the_right else text + space)
         yield "  ".join(cells).rstrip()
         if number == 0:
             yield "  ".join("-" * width for width in widths)
+
+
+def _printable(value: str | None) -> str:
+    """A value in one line; what would steer the terminal is written out."""
+    if value is None:
+        return "null"
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if unicodedata.category(character) == "Cc"
+        else character
+        for character in value
+    )
+
+
+def _width(text: str) -> int:
+    """How many places of a terminal a text takes."""
+    return sum(
+        0
+        if unicodedata.combining(character)
+        else 2
+        if unicodedata.east_asian_width(character) in "WF"
+        else 1
+        for character in text
+    )
 
 
 def _is_number(value: str | None) -> bool:
@@ -140,6 +175,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path, help="SQL with ref(), such as analyses/…")
     parser.add_argument(
         "--prefix",
+        type=database_prefix,
         default="lake",
         help="what the databases' names begin with (default: lake, for lake_gold)",
     )

@@ -23,11 +23,11 @@ from botocore.exceptions import (  # type: ignore[import-untyped]
 
 from ingest.config import lake_root
 from ingest.errors import UserError
-from serving.manifest import MANIFEST, Manifest, Relation
-from serving.storage import open_table
+from serving.manifest import MANIFEST, Manifest, Relation, database_prefix
+from serving.storage import open_table, schema_of
 
-# Tables that bear it are this command's to update.
-MARK = {"registered_by": "cdc-lakehouse"}
+# Says which lake's a table is; one that lacks it is not this command's to update.
+MARK = "cdc_lakehouse"
 # The longest that Glue takes (API reference, Column and TableInput).
 COMMENT_LENGTH, DESCRIPTION_LENGTH = 255, 2048
 # As many partitions as one call takes (API reference, BatchCreatePartition).
@@ -50,7 +50,6 @@ PARAMETERS = {
     # Athena reads with its own Hudi 0.15 connector (Athena user guide, "Query Apache Hudi
     # datasets", considerations); without it, with an older one.
     "athena_enable_native_hudi_connector_implementation": "true",
-    **MARK,
 }
 
 
@@ -75,34 +74,44 @@ class Table:
 
 
 class Lake:
-    """The Hudi tables of a lake on S3."""
+    """The Hudi tables of a lake on S3.
 
-    def __init__(self, lake: str) -> None:
-        scheme, _, place = lake.partition("://")
-        if scheme not in ("s3", "s3a") or not place:
+    Args:
+        root: ``LAKE_ROOT``.
+
+    Attributes:
+        location: its ``s3://`` folder; Athena returns nothing, and says nothing, for
+            ``s3a://``.
+
+    Raises:
+        UserError: the lake is elsewhere.
+    """
+
+    def __init__(self, root: str) -> None:
+        scheme, _, place = root.partition("://")
+        parts = [part for part in place.split("/") if part]
+        if scheme not in ("s3", "s3a") or not parts:
             raise UserError(
-                f"LAKE_ROOT is {lake}: Glue is for a lake on S3 (s3a://bucket/folder)"
+                f"LAKE_ROOT is {root}: Glue is for a lake on S3 (s3a://bucket/folder)"
             )
-        self.bucket, _, self.folder = place.partition("/")
+        self.bucket, self._folders = parts[0], parts[1:]
+        self.location = f"s3://{'/'.join(parts)}"
         self.client = boto3.client("s3")
 
     def table(self, relation: Relation, prefix: str) -> Table | None:
-        """A table as it is now; None where it has not been written yet."""
-        key = "/".join(
-            filter(None, (self.folder, f"warehouse/{relation.layer}.db", relation.name))
-        )
+        """A table as it is now; None where it has not been written yet.
+
+        Raises:
+            UserError: it cannot be read.
+        """
+        place = f"warehouse/{relation.schema}.db/{relation.name}"
+        key = "/".join([*self._folders, place])
         if not self._exists(f"{key}/.hoodie/hoodie.properties"):
             return None
-        # Athena returns nothing, and says nothing, for s3a://.
-        location = f"s3://{self.bucket}/{key}"
-        schema = open_table(location).get_schema()
+        schema = schema_of(open_table(f"{self.location}/{place}"))
         is_partitioned = relation.layer == "bronze"
         columns = [
-            {
-                "Name": field.name,
-                "Type": glue_type(field.type),
-                "Comment": _cut(relation.columns.get(field.name, ""), COMMENT_LENGTH),
-            }
+            _column(relation, field.name, glue_type(field.type))
             for field in schema
             if not (is_partitioned and field.name == PARTITION)
         ]
@@ -110,11 +119,13 @@ class Lake:
             "Name": relation.name,
             "Description": _cut(relation.description, DESCRIPTION_LENGTH),
             "TableType": "EXTERNAL_TABLE",
-            "PartitionKeys": (
-                [{"Name": PARTITION, "Type": "string"}] if is_partitioned else []
-            ),
-            "StorageDescriptor": {"Columns": columns, "Location": location, **FORMAT},
-            "Parameters": PARAMETERS,
+            "PartitionKeys": [_column(relation, PARTITION, "string")] * is_partitioned,
+            "StorageDescriptor": {
+                "Columns": columns,
+                "Location": f"{self.location}/{place}",
+                **FORMAT,
+            },
+            "Parameters": {**PARAMETERS, MARK: self.location},
         }
         partitions = tuple(self._partitions(key)) if is_partitioned else ()
         return Table(f"{prefix}_{relation.layer}", definition, partitions)
@@ -136,11 +147,13 @@ class Catalogue:
     """Glue, of which only what differs is written.
 
     Args:
+        lake: whose tables are written; those of others are left as they are.
         is_dry: whether it only says what it would do.
     """
 
-    def __init__(self, *, is_dry: bool) -> None:
+    def __init__(self, lake: str, *, is_dry: bool) -> None:
         self.client = boto3.client("glue")
+        self.lake = lake
         self.is_dry = is_dry
 
     def create_database(self, name: str) -> bool:
@@ -149,9 +162,7 @@ class Catalogue:
             self.client.get_database(Name=name)
         except self.client.exceptions.EntityNotFoundException:
             if not self.is_dry:
-                self.client.create_database(
-                    DatabaseInput={"Name": name, "Parameters": MARK}
-                )
+                self.client.create_database(DatabaseInput={"Name": name})
             return True
         return False
 
@@ -162,7 +173,8 @@ class Catalogue:
             What was different, in words; nothing where nothing was.
 
         Raises:
-            UserError: Glue has a table of this name that something else made.
+            UserError: Glue has a table of this name that is another lake's, or that
+                something else made.
         """
         stored = self._stored(table)
         if stored is None:
@@ -172,10 +184,12 @@ class Catalogue:
                 )
             changes = ["new table"]
         else:
-            if stored.get("Parameters", {}).items().isdisjoint(MARK.items()):
+            owner = stored.get("Parameters", {}).get(MARK)
+            if owner != self.lake:
                 raise UserError(
-                    f"Glue has a table {table.name} that this command did not make: drop"
-                    " it, or choose other databases with --prefix"
+                    "Glue has a table of this name, "
+                    + (f"of the lake at {owner}" if owner else "that something else made")
+                    + ": drop it there, or choose other databases with --prefix"
                 )
             changes = list(_differences(stored, table.definition))
             if changes and not self.is_dry:
@@ -188,7 +202,7 @@ class Catalogue:
         return changes + self._put_partitions(table, is_new=stored is None)
 
     def leftovers(self, database: str, known: set[str]) -> list[str]:
-        """The tables that this command made once, and that the lake has no more."""
+        """The tables of this lake in a database that are not among those known."""
         try:
             pages = self.client.get_paginator("get_tables").paginate(DatabaseName=database)
             return [
@@ -196,7 +210,7 @@ class Catalogue:
                 for page in pages
                 for table in page["TableList"]
                 if table["Name"] not in known
-                and not table.get("Parameters", {}).items().isdisjoint(MARK.items())
+                and table.get("Parameters", {}).get(MARK) == self.lake
             ]
         except self.client.exceptions.EntityNotFoundException:
             return []
@@ -273,6 +287,11 @@ def glue_type(arrow: pa.DataType) -> str:
     raise UserError(f"Glue has no type for {arrow}")
 
 
+def _column(relation: Relation, name: str, kind: str) -> dict[str, str]:
+    comment = _cut(relation.columns.get(name, ""), COMMENT_LENGTH)
+    return {"Name": name, "Type": kind} | ({"Comment": comment} if comment else {})
+
+
 def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
@@ -282,25 +301,31 @@ def _differences(stored: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str
         {column["Name"]: column for column in table["StorageDescriptor"]["Columns"]}
         for table in (stored, wanted)
     )
-    for name in new.keys() - old.keys():
-        yield f"new column {name} {new[name]['Type']}"
-    for name in old.keys() - new.keys():
-        yield f"no column {name} any more"
-    for name in (name for name in new if name in old):
-        if old[name]["Type"] != new[name]["Type"]:
-            yield f"column {name} is {new[name]['Type']}, was {old[name]['Type']}"
-        if old[name].get("Comment", "") != new[name]["Comment"]:
+    for name, column in new.items():
+        if name not in old:
+            yield f"new column {name} {column['Type']}"
+            continue
+        if old[name]["Type"] != column["Type"]:
+            yield f"column {name} is {column['Type']}, was {old[name]['Type']}"
+        if old[name].get("Comment", "") != column.get("Comment", ""):
             yield f"column {name} is described anew"
+    for name in old:
+        if name not in new:
+            yield f"no column {name} any more"
     if list(old) != list(new) and old.keys() == new.keys():
         yield "another order of columns"
-    if stored.get("Description", "") != wanted["Description"]:
-        yield "described anew"
     for name, value in wanted["Parameters"].items():
-        if stored.get("Parameters", {}).get(name) != value:
+        if stored["Parameters"].get(name) != value:
             yield f"property {name}"
-    for name in ("Location", "InputFormat", "OutputFormat"):
-        if stored["StorageDescriptor"].get(name) != wanted["StorageDescriptor"][name]:
-            yield f"{name} is {wanted['StorageDescriptor'][name]}"
+    tables = (stored, wanted)
+    storages = (stored["StorageDescriptor"], wanted["StorageDescriptor"])
+    for (before, after), names in (
+        (tables, ("Description", "PartitionKeys", "TableType")),
+        (storages, ("Location", *FORMAT)),
+    ):
+        for name in names:
+            if (before.get(name) or None) != (after.get(name) or None):
+                yield f"another {name}"
 
 
 def register(manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str) -> bool:
@@ -308,31 +333,38 @@ def register(manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str) 
 
     Returns:
         Whether all of them are there as they should be.
+
+    Raises:
+        UserError: the lake holds none.
     """
-    succeeded = True
+    succeeded, count = True, 0
     known: dict[str, set[str]] = {}
+    made: set[str] = set()
     for relation in manifest.relations():
-        table = lake.table(relation, prefix)
-        if table is None:
-            print(f"not written yet  {relation.layer}.{relation.name}")
-            continue
-        if table.database not in known:
-            known[table.database] = set()
-            if catalogue.create_database(table.database):
-                print(f"new database     {table.database}")
-        known[table.database].add(relation.name)
+        database = f"{prefix}_{relation.layer}"
+        known.setdefault(database, set()).add(relation.name)
         try:
+            table = lake.table(relation, prefix)
+            if table is None:
+                print(f"not written yet  {relation.schema}.{relation.name}")
+                continue
+            count += 1
+            if database not in made and catalogue.create_database(database):
+                print(f"new database     {database}")
+            made.add(database)
             changes = catalogue.put(table)
-        except UserError as error:
+        except (UserError, ClientError) as error:
             succeeded = False
-            print(f"glue: {error}", file=sys.stderr)
+            print(f"glue: {database}.{relation.name}: {error}", file=sys.stderr)
             continue
         verb = "would change" if catalogue.is_dry else "changed"
         said = f"{verb:<16} {table.name}: {', '.join(changes)}"
         print(said if changes else f"unchanged        {table.name}")
+    if succeeded and not count:
+        raise UserError(f"there is no table below {lake.location}/warehouse")
     for database, tables in known.items():
         for name in catalogue.leftovers(database, tables):
-            print(f"left alone       {name}: dbt does not know it any more")
+            print(f"left alone       {name}: it is not in this manifest")
     return succeeded
 
 
@@ -344,6 +376,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--prefix",
+        type=database_prefix,
         default="lake",
         help="what the databases' names begin with (default: lake, for lake_gold)",
     )
@@ -357,7 +390,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         manifest, lake = Manifest.read(options.manifest), Lake(lake_root())
-        catalogue = Catalogue(is_dry=options.dry_run)
+        catalogue = Catalogue(lake.location, is_dry=options.dry_run)
         return 0 if register(manifest, lake, catalogue, options.prefix) else 1
     except (UserError, BotoCoreError, ClientError) as error:
         print(f"glue: {error}", file=sys.stderr)

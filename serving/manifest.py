@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, TemplateError
+from jinja2 import Environment, StrictUndefined
 
 from ingest.errors import UserError
 
 MANIFEST = Path("target/manifest.json")
+LAYERS = ("bronze", "silver", "gold")
+
+
+def database_prefix(text: str) -> str:
+    """What the databases' names begin with, from a command line.
+
+    Raises:
+        argparse.ArgumentTypeError: Glue or SQL would take it for something else.
+    """
+    if not re.fullmatch(r"[a-z0-9_]{1,64}", text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no prefix: lower-case letters, digits and underscores are"
+        )
+    return text
 
 
 @dataclass(frozen=True)
@@ -21,43 +36,67 @@ class Relation:
 
     Attributes:
         layer: ``bronze``, ``silver`` or ``gold``.
+        schema: the layer, behind a prefix on targets that have one.
         name: its name there.
         description: what one row of it is.
         columns: the described columns' descriptions, by name.
     """
 
     layer: str
+    schema: str
     name: str
     description: str
     columns: dict[str, str]
 
 
 class Manifest:
-    """The tables of a dbt project, and its SQL files' names resolved for a catalogue."""
+    """The tables of a dbt project, and its SQL files' names resolved for a catalogue.
+
+    Args:
+        content: the file's.
+
+    Raises:
+        UserError: it is no manifest.
+    """
 
     def __init__(self, content: dict[str, Any]) -> None:
-        self._nodes = list(content["nodes"].values())
-        self._sources = list(content["sources"].values())
+        try:
+            self._models = {
+                node["name"]: _relation(node, node["fqn"][1], "alias")
+                for node in content["nodes"].values()
+                if node["resource_type"] == "model"
+                and node["config"]["materialized"] == "incremental"
+            }
+            self._sources = {
+                (node["source_name"], node["name"]): _relation(
+                    node, node["source_name"], "identifier"
+                )
+                for node in content["sources"].values()
+            }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"this is no manifest of dbt's: {error!r} fails") from error
 
     @classmethod
     def read(cls, path: Path = MANIFEST) -> Manifest:
         """Read what the last dbt command wrote.
 
         Raises:
-            UserError: there is none.
+            UserError: there is none, or it is something else.
         """
-        if not path.exists():
+        if not path.is_file():
             raise UserError(f"no {path} here: run `dbt build` or `dbt parse` first")
-        return cls(json.loads(path.read_text(encoding="utf-8")))
+        try:
+            return cls(json.loads(path.read_text(encoding="utf-8")))
+        except (UserError, ValueError) as error:
+            raise UserError(f"cannot read {path}: {error}") from error
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self) -> list[Relation]:
         """Bronze, silver and gold, in this order. Staging's views are only dbt's."""
-        tables = [
-            *(_relation(source, "identifier") for source in self._sources),
-            *(_relation(model, "alias") for model in self._models()),
-        ]
-        order = ("bronze", "silver", "gold")
-        yield from sorted(tables, key=lambda table: (order.index(table.layer), table.name))
+        tables = [*self._sources.values(), *self._models.values()]
+        return sorted(
+            (table for table in tables if table.layer in LAYERS),
+            key=lambda table: (LAYERS.index(table.layer), table.name),
+        )
 
     def render(self, file: Path, prefix: str) -> str:
         """A query with ``ref`` and ``source`` replaced by the catalogue's names.
@@ -69,41 +108,31 @@ class Manifest:
         Raises:
             UserError: the file is missing, or names what dbt does not know.
         """
-        models = {model["name"]: _relation(model, "alias") for model in self._models()}
-        sources = {
-            (source["source_name"], source["name"]): _relation(source, "identifier")
-            for source in self._sources
-        }
 
-        def ref(name: str) -> str:
-            if name not in models:
-                raise UserError(f"{file}: no table is made by a model called '{name}'")
-            return f"{prefix}_{models[name].layer}.{models[name].name}"
+        def ref(*names: str) -> str:
+            model = self._models.get(names[-1])
+            if model is None:
+                raise UserError(f"no table is made by a model called '{names[-1]}'")
+            return f"{prefix}_{model.layer}.{model.name}"
 
         def source(name: str, table: str) -> str:
-            if (name, table) not in sources:
-                raise UserError(f"{file}: there is no source '{name}.{table}'")
-            return f"{prefix}_{sources[name, table].layer}.{sources[name, table].name}"
+            found = self._sources.get((name, table))
+            if found is None:
+                raise UserError(f"there is no source '{name}.{table}'")
+            return f"{prefix}_{found.layer}.{found.name}"
 
         try:
             text = file.read_text(encoding="utf-8")
             environment = Environment(undefined=StrictUndefined, autoescape=False)
             return environment.from_string(text).render(ref=ref, source=source)
-        except (OSError, TemplateError) as error:
+        except Exception as error:  # whatever the file's own expressions raise
             raise UserError(f"cannot read {file}: {error}") from error
 
-    def _models(self) -> list[dict[str, Any]]:
-        return [
-            node
-            for node in self._nodes
-            if node["resource_type"] == "model"
-            and node["config"]["materialized"] == "incremental"
-        ]
 
-
-def _relation(node: dict[str, Any], name: str) -> Relation:
+def _relation(node: dict[str, Any], layer: str, name: str) -> Relation:
     return Relation(
-        layer=node["schema"],
+        layer=layer,
+        schema=node["schema"],
         name=node[name],
         description=_one_line(node["description"]),
         columns={

@@ -2,34 +2,64 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import boto3  # type: ignore[import-untyped]
 import pyarrow as pa  # type: ignore[import-untyped]
 from hudi import HudiReadOptions, HudiTable, HudiTableBuilder
+
+from ingest.errors import UserError
 
 
 def open_table(location: str) -> HudiTable:
     """Open the Hudi table at a folder or below ``s3://``.
 
     On S3 it has the credentials, the region and the endpoint that boto3 finds.
+
+    Raises:
+        UserError: there is none that can be read.
     """
     builder = HudiTableBuilder.from_base_uri(location)
     if location.startswith("s3://"):
         for name, value in _s3_options().items():
             builder = builder.with_storage_option(name, value)
-    return builder.build()
+    with _named(location):
+        return builder.build()
+
+
+def schema_of(table: HudiTable) -> pa.Schema:
+    """A table's columns, but Hudi's own.
+
+    Raises:
+        UserError: they cannot be read.
+    """
+    with _named(table.base_url):
+        return table.get_schema()
 
 
 def read_columns(table: HudiTable, columns: Sequence[str] | None = None) -> pa.Table:
-    """A table's rows in Arrow: these columns, or all but Hudi's own."""
-    schema = table.get_schema()
+    """A table's rows in Arrow: these columns, or all but Hudi's own.
+
+    Raises:
+        UserError: they cannot be read, or a column is not there.
+    """
+    schema = schema_of(table)
     kept = list(columns or schema.names)
-    batches = table.read(HudiReadOptions(projection=kept))
-    # No batch says no columns either, so those of a table without rows come from it.
-    found = pa.Table.from_batches(batches) if batches else schema.empty_table()
-    return found.select(kept)
+    with _named(table.base_url):
+        batches = table.read(HudiReadOptions(projection=kept))
+        # No batch says no columns either, so those of a table without rows come from it.
+        found = pa.Table.from_batches(batches) if batches else schema.empty_table()
+        return found.select(kept)
+
+
+@contextmanager
+def _named(location: str) -> Iterator[None]:
+    """Say which table it was; ``hudi`` exports no class of its errors."""
+    try:
+        yield
+    except Exception as error:
+        raise UserError(f"cannot read the Hudi table at {location}: {error}") from error
 
 
 def _s3_options() -> dict[str, str]:
@@ -42,8 +72,8 @@ def _s3_options() -> dict[str, str]:
             "aws_secret_access_key": frozen.secret_key,
             "aws_session_token": frozen.token,
         }
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint:
+    endpoint = session.client("s3").meta.endpoint_url
+    if ".amazonaws.com" not in endpoint:
         options["aws_endpoint"] = endpoint
         options["aws_allow_http"] = str(endpoint.startswith("http://")).lower()
     return {name: value for name, value in options.items() if value is not None}

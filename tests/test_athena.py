@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import requests
+from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
 
 from ingest.errors import UserError
 from serving import athena
@@ -24,6 +25,7 @@ MANIFEST = {
         "model.x.revenue_by_month": {
             "resource_type": "model",
             "config": {"materialized": "incremental"},
+            "fqn": ["x", "gold", "revenue_by_month"],
             "name": "revenue_by_month",
             "alias": "revenue_by_month",
             "schema": "gold",
@@ -73,7 +75,7 @@ def queue(aws: Aws, rows: Sequence[Sequence[str | None]], names: list[str]) -> N
 
 def query_file(folder: Path, sql: str) -> str:
     file = folder / "question.sql"
-    file.write_text(sql)
+    file.write_bytes(sql.encode(errors="surrogateescape"))
     return str(file)
 
 
@@ -82,7 +84,7 @@ def test_rows_are_printed_as_a_table(
 ) -> None:
     names = ["month", "revenue"]
     queue(aws, [names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"]], names)
-    file = query_file(tmp_path, "select * from {{ ref('revenue_by_month') }}")
+    file = query_file(tmp_path, "select * from {{ ref('x', 'revenue_by_month') }}")
     code = athena.main(
         [
             file,
@@ -116,6 +118,8 @@ def test_rows_are_printed_as_a_table(
         ("select * from {{ ref('nothing') }}", "no table is made by a model called 'noth"),
         ("select * from {{ source('bronze', 'no') }}", "there is no source 'bronze.no'"),
         ("select * from {{ ref('revenue_by_month' }}", "cannot read"),
+        ("select {{ 1 / 0 }}", "division by zero"),
+        ("select '\udcff'", "can't decode"),
     ],
 )
 def test_file_that_names_nothing_is_an_error(
@@ -142,14 +146,15 @@ def test_reason_of_a_failure_is_given(monkeypatch: pytest.MonkeyPatch, aws: Aws)
         group.run("select 1")
 
 
-def test_query_is_stopped_with_the_process(
-    monkeypatch: pytest.MonkeyPatch, aws: Aws
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])
+def test_query_that_cannot_be_waited_for_is_stopped(
+    trouble: type[BaseException], monkeypatch: pytest.MonkeyPatch, aws: Aws
 ) -> None:
     group = athena.Athena("primary", None)
     stopped: list[str] = []
 
     def interrupted(query: str) -> None:
-        raise KeyboardInterrupt
+        raise trouble
 
     monkeypatch.setattr(group, "_wait", interrupted)
     monkeypatch.setattr(
@@ -157,6 +162,25 @@ def test_query_is_stopped_with_the_process(
         "stop_query_execution",
         lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803
     )
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(trouble):
         group.run("select 1")
     assert len(stopped) == 1
+
+
+def test_columns_stand_under_each_other_whatever_is_in_them() -> None:
+    rows: list[athena.Row] = [
+        ["name", "n"],
+        ["東京", "10"],
+        ["e\u0301", "-2.5"],
+        ["a\nb\x1b[31m", None],
+    ]
+    assert list(athena.table_lines(rows)) == [
+        "name" + 13 * " " + "n",
+        12 * "-" + "  ----",
+        "東京" + 12 * " " + "10",
+        "e\u0301" + 13 * " " + "-2.5",
+        "a\\nb\\x1b[31m  null",
+    ]
+    # As Athena answers a DESCRIBE: one column, though it names three.
+    assert list(athena.table_lines([["a", "b"], ["x"]])) == ["a  b", "-  ----", "x  null"]
+    assert list(athena.table_lines([[]])) == ["no rows"]
