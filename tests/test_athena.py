@@ -182,5 +182,9 @@ def test_columns_stand_under_each_other_whatever_is_in_them() -> None:
         "a\\nb\\x1b[31m  null",
     ]
     # As Athena answers a DESCRIBE: one column, though it names three.
-    assert list(athena.table_lines([["a", "b"], ["x"]])) == ["a  b", "-  ----", "x  null"]
+    assert list(athena.table_lines([["a", "b"], ["x"]])) == [
+        "a     b",
+        "-  ----",
+        "x  null",
+    ]
     assert list(athena.table_lines([[]])) == ["no rows"]

