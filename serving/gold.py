@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,23 @@ def find_table(lake: Path, name: str) -> HudiTable | None:
     if not (folder / ".hoodie" / "hoodie.properties").exists():
         return None
     return open_table(str(folder))
+
+
+def written_at(table: HudiTable, *, is_whole: bool = False) -> datetime | None:
+    """When the newest commit of a table began, by Hudi's timeline; None before the first.
+
+    Args:
+        is_whole: only commits that wrote all rows anew, as gold's do. A new column is a
+            commit of its own, before any row has it.
+    """
+    timeline = table.get_timeline()
+    commits = timeline.get_completed_replacecommits()
+    if not is_whole:
+        commits = [*commits, *timeline.get_completed_commits()]
+    if not commits:
+        return None
+    newest = max(commit.epoch_mills for commit in commits)
+    return datetime.fromtimestamp(newest / 1000, UTC)
 
 
 class Gold:

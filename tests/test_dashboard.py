@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq  # type: ignore[import-untyped]
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from demo.landing import land
-from serving.dashboard.content import Content
+from serving.dashboard import __main__ as command
+from serving.dashboard.content import INPUTS, ORDERS, Content, newer_inputs
 from serving.dashboard.page import page_of
 from tests.conftest import PROJECT, Lake, NewLake, Row, flattened, record
+from tests.test_manifest import parse
 
 DESKTOP, PHONE = 1280, 360
 # Names are input; each of these would do harm somewhere if it were taken for markup.
@@ -75,8 +79,11 @@ def lake(new_lake: NewLake) -> Lake:
     return lake
 
 
-def write(root: str) -> subprocess.CompletedProcess[str]:
+def write(
+    root: str, largest_file: int = resource.RLIM_INFINITY
+) -> subprocess.CompletedProcess[str]:
     """``python -m serving.dashboard``."""
+    limits = (largest_file, resource.RLIM_INFINITY)
     return subprocess.run(
         [sys.executable, "-m", "serving.dashboard"],
         cwd=PROJECT,
@@ -84,6 +91,7 @@ def write(root: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits),
     )
 
 
@@ -308,26 +316,56 @@ def test_names_are_never_markup(file: Path, open_page: OpenPage) -> None:
     assert f"{SHIPPER}, {COUNTRY}" in texts(page, "#chart-late .hovertext")[0]
 
 
+def newest_commit(root: Path, name: str) -> Path:
+    """The newest commit of a table: its name is when it began."""
+    layer, _, folder = name.partition(".")
+    timeline = root / "warehouse" / f"{layer}.db" / folder / ".hoodie"
+    return max(timeline.glob("*commit"), key=lambda file: file.name)
+
+
+def began(commit: Path) -> datetime:
+    """When a commit began."""
+    return datetime.strptime(f"{commit.stem}000+0000", "%Y%m%d%H%M%S%f%z")
+
+
+def commit_later(root: Path, name: str, hours: int) -> None:
+    """A commit without rows after the table's newest, as a change of nothing makes it."""
+    commit = newest_commit(root, name)
+    instant = f"{began(commit) + timedelta(hours=hours):%Y%m%d%H%M%S%f}"[:17]
+    content = json.loads(commit.read_text())
+    content |= {"partitionToWriteStats": {}, "operationType": "UPSERT"}
+    content.pop("partitionToReplaceFileIds", None)
+    commit.with_name(f"{instant}.commit").write_text(json.dumps(content))
+
+
 def test_freshness_and_what_was_rejected(
     lake: Lake, file: Path, open_page: OpenPage
 ) -> None:
     page = open_page(file)
-    newest = {}
+    freshness = {}
     for name in ("customers", "order_items", "orders", "products"):
         rows = lake.rows(f"silver.{name}")
-        newest[name] = [
-            str(max(row[instant] for row in rows))
-            for instant in ("changed_at", "ingested_at")
+        freshness[f"silver.{name}"] = [
+            *(
+                str(max(row[instant] for row in rows))
+                for instant in ("changed_at", "ingested_at")
+            ),
+            str(began(newest_commit(lake.root, f"silver.{name}"))),
         ]
-    shown = {name: instants for name, *instants in table(page, "freshness")}
-    assert shown == newest
-    changed_at, ingested_at = (
-        max(instants) for instants in zip(*newest.values(), strict=True)
+    changed_at, ingested_at, _ = (
+        max(instants) for instants in zip(*freshness.values(), strict=True)
     )
+    gold = {f"gold.{name}": newest_commit(lake.root, f"gold.{name}") for name in ORDERS}
+    for name, commit in gold.items():
+        freshness[name] = ["", "", str(began(commit))]
+    shown = {name: instants for name, *instants in table(page, "freshness")}
+    assert shown == freshness
+    computed_at = str(began(min(gold.values(), key=lambda commit: commit.name)))
     times = page.locator("#freshness time")
-    for at, instant in enumerate((changed_at, ingested_at)):
+    for at, instant in enumerate((changed_at, ingested_at, computed_at)):
         moment = datetime.fromisoformat(times.nth(at).get_attribute("datetime") or "")
         assert str(moment) == instant
+    assert page.locator("#outdated").count() == 0
     assert texts(page, "#rejected h3") == [
         "Records that are no change event: 1",
         "Changes that could not be typed: 1",
@@ -337,6 +375,64 @@ def test_freshness_and_what_was_rejected(
         for place in ("bronze.rejected_events", "silver.rejected_rows")
     ]
     assert texts(page, "#rejected li") == [f"1 {reason}" for reason in reasons]
+
+
+@pytest.fixture
+def copy(lake: Lake, tmp_path: Path) -> Path:
+    """A copy of the lake, to be changed."""
+    shutil.copytree(lake.root / "warehouse", tmp_path / "lake" / "warehouse")
+    return tmp_path / "lake"
+
+
+def test_gold_that_is_older_than_silver_is_said_so(copy: Path, open_page: OpenPage) -> None:
+    commit_later(copy, "silver.order_items", hours=1)
+    # A new column is a commit, and computes nothing.
+    commit_later(copy, "gold.revenue_by_month", hours=2)
+    # What no gold table reads makes none of them old.
+    commit_later(copy, "silver.customers", hours=1)
+    assert write(str(copy)).returncode == 0
+    page = open_page(copy / "dashboard.html")
+    assert texts(page, "#outdated li") == [
+        f"gold.{name} is older than silver.order_items"
+        for name in ("revenue_by_customer", "revenue_by_month", "revenue_by_category")
+    ]
+
+
+def test_gold_is_old_where_what_it_reads_is() -> None:
+    early, late, latest = (datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
+    category, product = "gold.revenue_by_category", "gold.revenue_by_product"
+    written = {"silver.orders": early, "silver.order_items": early}
+    assert newer_inputs(category, {**written, product: early, category: late}) == []
+    assert newer_inputs(category, {**written, product: latest, category: late}) == [product]
+    written["silver.orders"] = late
+    # It was computed last, but from products that lack the newest orders.
+    assert newer_inputs(category, {**written, product: early, category: latest}) == [
+        "silver.orders"
+    ]
+    assert newer_inputs("gold.late_shipments", {**written, "gold.late_shipments": None})
+
+
+def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
+    done = parse(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    nodes = json.loads((tmp_path / "manifest.json").read_text())["nodes"]
+
+    def inputs(name: str) -> set[str]:
+        [node] = [
+            node
+            for node in nodes.values()
+            if node["resource_type"] == "model"
+            and f"{node['schema']}.{node['alias']}" == name
+        ]
+        parents = [nodes[parent] for parent in node["depends_on"]["nodes"]]
+        return {f"{parent['schema']}.{parent['alias']}" for parent in parents}
+
+    assert {name: set(read) for name, read in INPUTS.items()} == {
+        name: inputs(name) for name in INPUTS
+    }
+    read = {name for names in INPUTS.values() for name in names}
+    gold = {f"gold.{name}" for name in ORDERS}
+    assert gold | {name for name in read if name.startswith("gold.")} == INPUTS.keys()
 
 
 def overflow(page: Page) -> int:
@@ -427,7 +523,7 @@ def customer(rank: int, revenue: str | None, **columns: Any) -> Row:
     }
 
 
-NOTHING = Content([], [], [], [], [], {}, {})
+NOTHING = Content([], [], [], [], [], {}, {}, {})
 
 
 @pytest.fixture
@@ -502,6 +598,75 @@ def test_shares_that_a_ring_cannot_show(
     assert texts(page, "#totals dd")[0] == "-20.00"
 
 
+@pytest.mark.parametrize("revenue", [None, "0"])
+def test_no_revenue_is_not_drawn(
+    open_content: Callable[..., Page], revenue: str | None
+) -> None:
+    """Nobody brings the most of nothing; the tables and the lists still have the rows."""
+    amount = revenue and Decimal(revenue)
+    sold = {"count_orders": 1, "count_items": 1, "revenue": amount}
+    page = open_content(
+        customers=[
+            customer(rank, revenue, revenue_share=None, revenue_rank=1)
+            for rank in range(1, 23)
+        ],
+        months=[{"order_month": date(2026, 1, 1), **sold}],
+        categories=[
+            {
+                "category_name": "Tea",
+                "count_products": 1,
+                "total_quantity": Decimal("1.00"),
+                "revenue_share": None,
+                "revenue_rank": 1,
+                **sold,
+            }
+        ],
+    )
+    assert page.locator(".chart").count() == 0
+    assert "most" not in page.locator("main").inner_text()
+    assert len(texts(page, "#bars-shares li")) == 21
+    assert texts(page, "#bars-categories li") == [f"1 Tea {'0.00' if revenue else '-'} -"]
+    assert len(table(page, "averages-by-customer")) == 22
+
+
+def shipment(shipper: int, **columns: Any) -> Row:
+    """A row of gold.late_shipments: one was late."""
+    return {
+        "ship_country": "Germany",
+        "shipper_id": shipper,
+        "shipper_name": f"Shipper {shipper}",
+        "count_shipped": 2,
+        "count_late": 1,
+        "late_share": Decimal("0.5"),
+        "avg_days_late": Decimal("3.0"),
+        **columns,
+    }
+
+
+def test_thirty_shippers_look_different(open_content: Callable[..., Page]) -> None:
+    page = open_content(shipments=[shipment(number) for number in range(1, 31)])
+    looks = {
+        (series["marker"]["color"], series["marker"]["pattern"]["shape"])
+        for series in drawn(page, "late")
+    }
+    assert len(looks) == 30
+
+
+def test_dollars_in_a_name_are_no_formula(open_content: Callable[..., Page]) -> None:
+    """They are shown as they are, and the console is silent."""
+    name = "$x^2$ & $5 for $6"
+    page = open_content(
+        customers=[customer(1, "100", company_name=name)],
+        shipments=[shipment(1, shipper_name=name, ship_country=name)],
+    )
+    assert name in texts(page, "#chart-averages .textpoint")
+    assert name in texts(page, "#chart-late .legendtext")
+    assert f"{name} (1 of 2)" in texts(page, "#chart-late .ytick")
+    page.locator("#chart-late .point path").first.hover(force=True)
+    page.locator("#chart-late .hovertext").wait_for()
+    assert f"{name}, {name}" in texts(page, "#chart-late .hovertext")[0]
+
+
 def test_many_reasons_are_cut_short(open_content: Callable[..., Page]) -> None:
     page = open_content(rejected={f"reason {number}": 9 - number for number in range(7)})
     assert texts(page, "#rejected h3") == ["Records that are no change event: 42"]
@@ -536,3 +701,80 @@ def test_lake_that_has_no_page(tmp_path: Path, root: str, said: str) -> None:
     assert done.stderr.startswith("dashboard: " + said.format(tmp=tmp_path))
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def lose_properties(table: Path) -> None:
+    (table / ".hoodie" / "hoodie.properties").write_text("")
+
+
+def lose_commits(table: Path) -> None:
+    for commit in (table / ".hoodie").glob("*commit"):
+        commit.write_text("{")
+
+
+def rename_column(table: Path) -> None:
+    """Files and commits without ``changed_at``."""
+    for file in table.rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        names = [name.replace("changed_at", "altered_at") for name in rows.schema.names]
+        pq.write_table(rows.rename_columns(names), file)
+    for commit in (table / ".hoodie").glob("*commit"):
+        commit.write_text(commit.read_text().replace("changed_at", "altered_at"))
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("silver.orders", lose_properties),
+        ("silver.orders", lose_commits),
+        ("silver.orders", rename_column),
+        ("gold.revenue_by_month", lose_commits),
+        ("bronze.rejected_events", lose_commits),
+    ],
+)
+def test_table_that_cannot_be_read_is_named(
+    copy: Path, name: str, spoil: Callable[[Path], None]
+) -> None:
+    layer, _, folder = name.partition(".")
+    table = copy / "warehouse" / f"{layer}.db" / folder
+    spoil(table)
+    done = write(str(copy))
+    assert done.returncode == 1
+    [line] = done.stderr.splitlines()
+    assert line.startswith("dashboard: cannot read the Hudi table at ")
+    assert str(table) in line
+    assert not list(copy.glob("dashboard*"))
+
+
+def test_two_runs_at_once_do_not_share_a_file(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second runs, from start to end, just before the first puts its page in place."""
+    monkeypatch.setenv("LAKE_ROOT", str(copy))
+    put = Path.replace
+    codes = []
+
+    def replace_after_another_run(part: Path, file: Path) -> Path:
+        monkeypatch.setattr(Path, "replace", put)
+        codes.append(command.main())
+        return put(part, file)
+
+    monkeypatch.setattr(Path, "replace", replace_after_another_run)
+    codes.append(command.main())
+    assert codes == [0, 0]
+    assert [file.name for file in copy.glob("dashboard*")] == ["dashboard.html"]
+
+
+def test_page_that_cannot_be_written(copy: Path) -> None:
+    """Neither where a folder has its name, nor on a full disk; nothing is left behind."""
+    file = copy / "dashboard.html"
+    file.mkdir()
+    done = write(str(copy))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"dashboard: cannot write {file}: Is a directory\n"
+    assert list(copy.glob("dashboard*")) == [file]
+    file.rmdir()
+    done = write(str(copy), largest_file=1_000_000)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"dashboard: cannot write {file}: File too large\n"
+    assert not list(copy.glob("dashboard*"))

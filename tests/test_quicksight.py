@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from botocore.validate import ParamValidator  # type: ignore[import-untyped]
 from moto import mock_aws
 
 from ingest.errors import UserError
+from serving.dashboard.content import NO_MONTH
 from serving.quicksight import publish as publishing
 from serving.quicksight.__main__ import main
 from serving.quicksight.definitions import FOLDER, Request, Target, definitions
@@ -254,7 +256,9 @@ def test_visuals_read_columns_that_there_are() -> None:
         known = columns[declared[calculated["DataSetIdentifier"]]]
         assert set(re.findall(r"\{(\w+)\}", calculated["Expression"])) <= known
         known.add(calculated["Name"])
-    shown = [definition["Sheets"], definition["ColumnConfigurations"]]
+    shown = [
+        definition[part] for part in ("Sheets", "ColumnConfigurations", "FilterGroups")
+    ]
     read = [holder[key] for holder, key in places(shown) if key == "Column"]
     assert len(read) > 8
     for column in read:
@@ -284,6 +288,29 @@ def test_the_two_leading_charts_are_there() -> None:
     [layout] = sheet["Layouts"]
     elements = layout["Configuration"]["GridLayout"]["Elements"]
     assert [element["ElementId"] for element in elements] == shown
+
+
+def test_orders_without_a_date_are_no_month() -> None:
+    definition = definitions(TARGET).dashboard["Definition"]
+    [group] = definition["FilterGroups"]
+    [sheet] = definition["Sheets"]
+    [scope] = group["ScopeConfiguration"]["SelectedSheets"][
+        "SheetVisualScopingConfigurations"
+    ]
+    shown = [visual["VisualId"] for entry in sheet["Visuals"] for visual in entry.values()]
+    assert scope["SheetId"] == sheet["SheetId"]
+    assert set(scope["VisualIds"]) == {"revenue-by-month"} <= set(shown)
+    [entry] = group["Filters"]
+    limit = entry["TimeRangeFilter"]
+    assert limit["Column"] == {
+        "DataSetIdentifier": "revenue_by_month",
+        "ColumnName": "order_month",
+    }
+    # A month later, so that no time zone brings it back.
+    first = datetime.fromisoformat(limit["RangeMinimumValue"]["StaticValue"])
+    assert first.date() == date(1900, 2, 1) > NO_MONTH
+    assert "RangeMaximumValue" not in limit
+    assert group["Status"] == "ENABLED"
 
 
 def test_the_exposure_names_the_tables_and_the_dashboard(manifest: dict[str, Any]) -> None:

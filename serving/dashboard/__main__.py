@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import uuid4
 
 from ingest.config import lake_root
 from ingest.errors import UserError
@@ -23,15 +25,25 @@ def main() -> int:
         lake = Path(root)
         page = page_of(read_content(lake), datetime.now(UTC))
         file = lake / "dashboard.html"
-        # A browser that reloads meanwhile finds a whole page.
-        part = file.with_suffix(".part")
-        part.write_text(page, encoding="utf-8")
-        part.replace(file)
+        _write(file, page)
     except UserError as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return 1
     print(f"wrote {file} ({time.monotonic() - start:.1f} s)")
     return 0
+
+
+def _write(file: Path, page: str) -> None:
+    """Put a whole page in its place: a browser may reload, and another run may write."""
+    part = file.with_name(f"{file.name}.{uuid4().hex}.part")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        raise UserError(f"cannot write {file}: {error.strerror}") from error
+    finally:
+        with suppress(OSError):  # where the page is in its place, this is gone
+            part.unlink()
 
 
 if __name__ == "__main__":

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from ingest.errors import UserError
-from serving.gold import Row, find_table
+from serving.gold import Row, find_table, written_at
 from serving.storage import read_columns
 
 # What gold.revenue_by_month calls the month of orders without a date.
@@ -24,15 +25,24 @@ ORDERS: dict[str, Callable[[Row], Any]] = {
     "revenue_by_category": lambda row: (row["revenue_rank"], row["category_name"]),
     "late_shipments": lambda row: (row["ship_country"], row["shipper_id"]),
 }
+# What gold is computed from, as the models say: the tables shown, and what they read.
+INPUTS = {
+    "gold.revenue_by_customer": ["silver.order_items", "silver.orders"],
+    "gold.revenue_by_month": ["silver.order_items", "silver.orders"],
+    "gold.revenue_by_category": ["gold.revenue_by_product"],
+    "gold.revenue_by_product": ["silver.order_items", "silver.orders"],
+    "gold.late_shipments": ["silver.orders"],
+}
 
 
 @dataclass(frozen=True)
-class Newest:
-    """The newest change that a silver table holds."""
+class Freshness:
+    """When a table was written, and the newest change that it holds, if it is silver's."""
 
     table: str
     changed_at: datetime | None
     ingested_at: datetime | None
+    written_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -43,27 +53,62 @@ class Content:
     months: list[Row]
     categories: list[Row]
     shipments: list[Row]
-    newest: list[Newest]
+    freshness: list[Freshness]
+    outdated: dict[str, list[str]]
     rejected: dict[str, int]
     untyped: dict[str, int]
+
+    @property
+    def computed_at(self) -> datetime | None:
+        """When the oldest of gold's numbers was computed."""
+        gold = [table for table in self.freshness if table.table.startswith("gold.")]
+        return min((table.written_at for table in gold if table.written_at), default=None)
 
 
 def read_content(lake: Path) -> Content:
     """Read what the page shows from the lake in a folder.
 
     Raises:
-        UserError: a gold table is not there.
+        UserError: a gold table is not there, or a table cannot be read.
     """
     rows = {name: _gold_rows(lake, name) for name in ORDERS}
+    shown = [f"gold.{name}" for name in ORDERS]
+    written = _written(lake)
     return Content(
         customers=rows["revenue_by_customer"],
         months=rows["revenue_by_month"],
         categories=rows["revenue_by_category"],
         shipments=rows["late_shipments"],
-        newest=_newest(lake),
+        freshness=[
+            *_silver_freshness(lake),
+            *(Freshness(name, None, None, written[name]) for name in shown),
+        ],
+        outdated={
+            name: inputs for name in shown if (inputs := newer_inputs(name, written))
+        },
         rejected=_reasons(lake, "bronze.rejected_events"),
         untyped=_reasons(lake, "silver.rejected_rows"),
     )
+
+
+def newer_inputs(table: str, written: dict[str, datetime | None]) -> list[str]:
+    """The tables that were written after what is computed from them, up to this table.
+
+    Gold is computed anew whenever an input has a new commit, whatever is in it, and begins
+    after that. So a commit that is newer than gold's own has not been computed.
+
+    Args:
+        table: a table of gold, or what it reads.
+        written: when each table was written.
+    """
+    found = set()
+    own = written.get(table)
+    for name in INPUTS.get(table, []):
+        at = written.get(name)
+        if at is not None and (own is None or at > own):
+            found.add(name)
+        found.update(newer_inputs(name, written))
+    return sorted(found)
 
 
 def _gold_rows(lake: Path, name: str) -> list[Row]:
@@ -76,17 +121,26 @@ def _gold_rows(lake: Path, name: str) -> list[Row]:
     return sorted(read_columns(table).to_pylist(), key=ORDERS[name])
 
 
-def _newest(lake: Path) -> list[Newest]:
+def _written(lake: Path) -> dict[str, datetime | None]:
+    """When gold and what it is computed from were written; nothing of what is not there."""
+    return {
+        name: written_at(table, is_whole=name.startswith("gold."))
+        for name in {*INPUTS, *chain(*INPUTS.values())}
+        if (table := find_table(lake, name)) is not None
+    }
+
+
+def _silver_freshness(lake: Path) -> list[Freshness]:
     """The newest change of each silver table; deletes are changes, too."""
     found = []
     for folder in sorted((lake / "warehouse" / "silver.db").glob("*/")):
-        table = find_table(lake, f"silver.{folder.name}")
+        name = f"silver.{folder.name}"
+        table = find_table(lake, name)
         if table is None or folder.name == "rejected_rows":
             continue
         rows = read_columns(table, INSTANTS)
-        found.append(
-            Newest(folder.name, *(pc.max(rows[name]).as_py() for name in INSTANTS))
-        )
+        changed_at, ingested_at = (pc.max(rows[instant]).as_py() for instant in INSTANTS)
+        found.append(Freshness(name, changed_at, ingested_at, written_at(table)))
     return found
 
 

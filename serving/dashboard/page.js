@@ -2,8 +2,10 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const root = document.documentElement;
-const CONFIG = { displayModeBar: false };
-const PATTERNS = ["", "/", ".", "x", "-", "+"];
+// Dollar signs in a name are no formula.
+const CONFIG = { displayModeBar: false, typesetMath: false };
+// One fewer than the colours of a series, so that the two together repeat late.
+const PATTERNS = ["", "/", ".", "x", "-"];
 const NARROW = 560;
 const FONT_SIZE = 13;
 
