@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -13,13 +16,24 @@ from ingest.config import REJECTED_TABLE, Topics
 from ingest.events import SKIPPED, classified
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a micro-batch came to: the events written, and to which tables."""
+
+    written: int
+    tables: frozenset[str]
+
+
+class StoppedError(Exception):
+    """The ingest is to end, and this micro-batch has not been begun."""
+
+
 @dataclass
 class Tally:
-    """Records so far: read, newly written (and to which tables), rejected, skipped."""
+    """Records so far: read, newly written, rejected, skipped."""
 
     read: int = 0
     written: int = 0
-    tables: set[str] = field(default_factory=set)
     rejected: int = 0
     skipped: int = 0
     worst_share: float = 0.0
@@ -27,16 +41,29 @@ class Tally:
 
 
 class Batches:
-    """Writes micro-batches of records to bronze; called by Structured Streaming."""
+    """Writes micro-batches of records to bronze; called by Structured Streaming.
 
-    def __init__(self, bronze: Bronze, topics: Topics, *, from_kafka: bool) -> None:
+    Attributes:
+        tally: what all of them came to.
+        is_stopping: set by who wants no further one.
+    """
+
+    def __init__(self, bronze: Bronze, topics: Topics) -> None:
         self.bronze = bronze
         self.topics = topics
-        self.from_kafka = from_kafka
         # What was rejected comes first: a topic's table then says how far all of its
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
+        self.is_stopping = False
+        # Batches run in a thread of their own.
+        self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
+
+    def ended(self) -> Iterator[Outcome]:
+        """What the batches came to that have ended since this was asked last."""
+        with suppress(Empty):
+            while True:
+                yield self._outcomes.get_nowait()
 
     def create_missing(self) -> None:
         """Create every bronze table that is not there, empty."""
@@ -47,7 +74,12 @@ class Batches:
 
         A batch that is given again after a crash finds what it wrote before, and
         writes the rest; so the number that Spark gives it is of no use here.
+
+        Raises:
+            StoppedError: it was to be the first after ``is_stopping``.
         """
+        if self.is_stopping:
+            raise StoppedError
         rows = classified(records, self.topics).persist()
         try:
             slices = self._slices(rows)
@@ -55,17 +87,16 @@ class Batches:
                 max(self.bronze.mark(table).batch for table in self.tables),
                 datetime.now(UTC),
             )
+            written: dict[str, int] = {}
             for table in self.tables:
                 parts = [part for part in slices if part.destination == table]
                 if parts:
                     of_table = rows.where(F.col("destination") == table)
-                    count = self.bronze.append(
-                        of_table, table, parts, batch, from_kafka=self.from_kafka
-                    )
+                    count = self.bronze.append(of_table, table, parts, batch)
                     if table != REJECTED_TABLE and count:
-                        self.tally.written += count
-                        self.tally.tables.add(table)
-            self._count(rows, slices)
+                        written[table] = count
+            self._count(rows, slices, sum(written.values()))
+            self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
         finally:
             rows.unpersist()
 
@@ -91,10 +122,11 @@ class Batches:
             for row in found
         ]
 
-    def _count(self, rows: DataFrame, slices: list[Slice]) -> None:
+    def _count(self, rows: DataFrame, slices: list[Slice], written: int) -> None:
         read = sum(part.rows for part in slices)
         rejected = sum(p.rows for p in slices if p.destination == REJECTED_TABLE)
         self.tally.read += read
+        self.tally.written += written
         self.tally.rejected += rejected
         self.tally.skipped += sum(p.rows for p in slices if p.destination == SKIPPED)
         if rejected:

@@ -56,12 +56,14 @@ class Mark:
         has_unplaced: whether it holds records without a position.
         read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
             Files do not move it, as they may leave offsets out.
+        topic_ids: Kafka's ids of the topics that were read from it.
     """
 
     batch: int = 0
     offsets: dict[str, int] = field(default_factory=dict)
     has_unplaced: bool = False
     read_to: dict[str, int] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,18 @@ class Slice:
 
 
 class Bronze:
-    """The bronze layer below one warehouse folder."""
+    """The bronze layer below one warehouse folder.
+
+    Attributes:
+        topic_ids: Kafka's ids of the topics that are read from it; none for files.
+    """
 
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self.spark = spark
         # Hudi's file system takes no relative path.
         place = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
         self.root = f"{place}/bronze.db"
+        self.topic_ids: dict[str, str] = {}
 
     def path(self, table: str) -> str:
         """Where a table is."""
@@ -122,8 +129,6 @@ class Bronze:
         table: str,
         slices: list[Slice],
         batch: int,
-        *,
-        from_kafka: bool,
     ) -> int:
         """Append the rows of one destination that the table does not hold yet.
 
@@ -132,7 +137,6 @@ class Bronze:
             table: the destination.
             slices: what the batch holds for it.
             batch: the ``ingest_batch`` to write.
-            from_kafka: whether the slices are all that their topics had.
 
         Returns:
             How many rows were written. None are, and no commit is made, where the
@@ -147,7 +151,7 @@ class Bronze:
         try:
             count = fresh.count()
             if count:
-                moved = _moved(mark, slices, batch, from_kafka=from_kafka)
+                moved = _moved(mark, slices, batch, self.topic_ids)
                 self._append(fresh, table, moved, count=count)
             return count
         finally:
@@ -260,16 +264,28 @@ def _bronze_columns(table: str, batch: int) -> list[Column]:
     return [computed.get(name, F.col(name)).alias(name) for name in names]
 
 
-def _moved(mark: Mark, slices: list[Slice], batch: int, *, from_kafka: bool) -> Mark:
-    offsets, read_to = dict(mark.offsets), dict(mark.read_to)
+def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str]) -> Mark:
+    """The mark after a batch, of the topics that ``topic_ids`` lists or of files."""
+    read = {part.topic: topic_ids[part.topic] for part in slices if part.topic in topic_ids}
+    made_anew = {
+        topic for topic, known in mark.topic_ids.items() if read.get(topic, known) != known
+    }
+    offsets = dict(mark.offsets)
+    # What was read of a topic that was made anew says nothing about its partitions.
+    read_to = {
+        place: offset
+        for place, offset in mark.read_to.items()
+        if place.rpartition("/")[0] not in made_anew
+    }
     for part in slices:
         if part.high_offset is not None:
             offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
-            if from_kafka:
+            if part.topic in read:
                 read_to[part.place] = part.high_offset + 1
     return Mark(
         batch=batch,
         offsets=offsets,
         has_unplaced=mark.has_unplaced or any(part.high_offset is None for part in slices),
         read_to=read_to,
+        topic_ids=mark.topic_ids | read,
     )

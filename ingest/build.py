@@ -11,7 +11,11 @@ from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 
-SELECTING = {"-s", "--select", "-m", "--models", "--selector", "--exclude"}
+from ingest.errors import UserError
+
+# Options by which a command selects by itself; the short ones may hold their value.
+SELECTING = ("--select", "--models", "--selector", "--exclude")
+SELECTING_SHORT = ("-s", "-m")
 FAILED = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 
 
@@ -21,10 +25,22 @@ class Build:
     Attributes:
         arguments: the command as it is typed after ``dbt``.
         failure: what to say of a build that failed.
+        selects: whether the command selects nodes itself.
+
+    Raises:
+        UserError: a quote in the command is not closed.
     """
 
     def __init__(self, command: str, *, retries: bool) -> None:
-        self.arguments = [*shlex.split(command), "--profiles-dir", "profiles"]
+        try:
+            words = shlex.split(command)
+        except ValueError as error:
+            raise UserError(f"--then-build {command!r}: {error}") from error
+        self.arguments = [*words, "--profiles-dir", "profiles"]
+        self.selects = any(
+            word.partition("=")[0] in SELECTING or word.startswith(SELECTING_SHORT)
+            for word in words
+        )
         self.failure = "the build failed"
         if retries:
             self.failure += "; the next batch retries it"
@@ -43,7 +59,7 @@ class Build:
         start = time.monotonic()
         selection = (
             ["--select", *(f"source:bronze.{table}+" for table in sorted(tables))]
-            if self._is_up_to_date and not SELECTING & set(self.arguments)
+            if self._is_up_to_date and not self.selects
             else []
         )
         outcome = self._runner.invoke(

@@ -16,7 +16,7 @@ from ingest.bronze import Bronze
 from ingest.build import Build
 from ingest.config import TOPICS_FILE, Topics, lake_root, read_topics
 from ingest.errors import UserError
-from ingest.kafka import next_offsets, read_options
+from ingest.kafka import next_offsets, read_options, topic_ids
 from ingest.lock import only_one
 from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
@@ -34,8 +34,6 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        if options.source == "kafka":
-            options.options = read_options(options.options) if options.options else {}
         tally, built = ingest(options)
     except UserError as error:
         print(f"ingest: {error}", file=sys.stderr)
@@ -63,20 +61,19 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         # By itself it needs no metastore, so that it runs while another process builds.
         spark = spark_session(has_catalogue=options.then_build is not None)
         bronze = Bronze(spark, f"{lake}/warehouse")
-        batches = Batches(bronze, topics, from_kafka=options.source == "kafka")
+        batches = Batches(bronze, topics)
         batches.create_missing()
         if options.source == "kafka":
-            checkpoint, starts = _kafka_start(spark, bronze, topics, options)
-            records = kafka_records(
-                spark, options.bootstrap_servers, starts, options.options
-            )
+            properties = read_options(spark, options.options) if options.options else {}
+            checkpoint, starts = _kafka_start(spark, bronze, topics, options, properties)
+            records = kafka_records(spark, options.bootstrap_servers, starts, properties)
         else:
             checkpoint = f"{lake}/checkpoints/files"
             records = file_records(spark, options.paths, options.topic)
         seconds = SECONDS_BETWEEN_BATCHES[options.source] if options.continuous else None
         follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, checkpoint, seconds)
-        stream.wait(query, follow_up.look)
+        stream.wait(query, batches, follow_up.look)
         follow_up.look()
         return batches.tally, follow_up.succeeded
 
@@ -89,51 +86,62 @@ class _FollowUp:
         self.build = Build(command, retries=continuous) if command is not None else None
         self.continuous = continuous
         self.succeeded = True
-        self._read = self._written = 0
+        self._tables: set[str] = set()
         # A run that was cut short may have left events in bronze that no build has seen.
         self._is_due = True
 
     def look(self) -> None:
         """Build if a batch that ended since the last look brought something."""
-        tally = self.batches.tally
-        if tally.read != self._read:
-            self._read, written = tally.read, tally.written
+        for outcome in self.batches.ended():
             if self.continuous:
-                print(f"wrote {written - self._written} events", flush=True)
-            self._is_due = self._is_due or written > self._written
-            self._written = written
+                print(f"wrote {outcome.written} events", flush=True)
+            self._tables |= outcome.tables
+            self._is_due = self._is_due or outcome.written > 0
         if self._is_due and self.build is not None:
             self._is_due = False
-            tables, tally.tables = tally.tables, set()
+            tables, self._tables = self._tables, set()
             self.succeeded = self.build.run(tables)
 
 
 def _kafka_start(
-    spark: SparkSession, bronze: Bronze, topics: Topics, options: argparse.Namespace
+    spark: SparkSession,
+    bronze: Bronze,
+    topics: Topics,
+    options: argparse.Namespace,
+    properties: dict[str, str],
 ) -> tuple[str, dict[str, dict[int, int]]]:
     """The query's checkpoint, and where to start if it is not there.
 
     A checkpoint is of one set of topics: with another set, or without it, reading goes
-    on at the offsets that bronze itself has in its commits.
+    on at the offsets that bronze itself has in its commits. Both say nothing about a
+    topic that was made anew since: it is read from its start.
     """
     unknown = sorted(set(options.topic) - topics.tables.keys())
     if unknown:
         raise UserError(f"{options.topics} does not list the topic '{unknown[0]}'")
     digest = hashlib.sha256("\n".join(sorted(options.topic)).encode()).hexdigest()[:12]
     folder = f"{lake_root()}/checkpoints/kafka"
-    known = [] if options.from_earliest else [digest]
+    bronze.topic_ids = topic_ids(
+        spark, options.bootstrap_servers, options.topic, properties
+    )
+    marks = {topic: bronze.mark(topics.tables[topic]) for topic in options.topic}
+    made_anew = {
+        topic
+        for topic, mark in marks.items()
+        if mark.topic_ids.get(topic, bronze.topic_ids[topic]) != bronze.topic_ids[topic]
+    }
+    known = [] if options.from_earliest or made_anew else [digest]
     has_checkpoint = stream.keep_only(spark, folder, known)
     read_to: dict[str, int] = {}
     if not has_checkpoint and not options.from_earliest:
-        for topic in options.topic:
-            mark = bronze.mark(topics.tables[topic])
+        for topic in marks.keys() - made_anew:
             read_to |= {
                 place: offset
-                for place, offset in mark.read_to.items()
+                for place, offset in marks[topic].read_to.items()
                 if place.rpartition("/")[0] == topic
             }
     starts = next_offsets(
-        spark, options.bootstrap_servers, options.topic, options.options, read_to
+        spark, options.bootstrap_servers, options.topic, properties, read_to
     )
     return f"{folder}/{digest}", starts
 

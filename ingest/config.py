@@ -15,8 +15,15 @@ REJECTED_TABLE = "rejected_events"
 
 
 def lake_root() -> str:
-    """The folder or URL that everything local lives below (``LAKE_ROOT``)."""
-    return os.environ.get("LAKE_ROOT", ".lake").rstrip("/")
+    """The folder or URL that everything local lives below (``LAKE_ROOT``).
+
+    Raises:
+        UserError: it is the root of the file system.
+    """
+    root = (os.environ.get("LAKE_ROOT") or ".lake").rstrip("/")
+    if not root:
+        raise UserError("LAKE_ROOT is /: name a folder for the lake")
+    return root
 
 
 @dataclass(frozen=True)

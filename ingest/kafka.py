@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +14,45 @@ from ingest.errors import UserError
 
 EARLIEST = -2
 SECONDS_TO_ANSWER = 15
+# The first is an option; the others Spark's source refuses (its Kafka guide).
+OWN_PROPERTIES = {
+    "bootstrap.servers",
+    "auto.offset.reset",
+    "enable.auto.commit",
+    "interceptor.classes",
+    "key.deserializer",
+    "value.deserializer",
+}
 
 
-def read_options(path: Path) -> dict[str, str]:
-    """Kafka's client properties (``security.protocol=SASL_SSL``), one a line.
+def read_options(spark: SparkSession, path: Path) -> dict[str, str]:
+    """Kafka's client properties (``security.protocol=SASL_SSL``), as Kafka reads them.
 
     Returns:
         The properties with the prefix that Spark's source wants.
 
     Raises:
-        UserError: the file cannot be read, or a line of it is no ``name=value``. The
-            value is not shown, as it may be a secret.
+        UserError: the file cannot be read, or has a property that Kafka's consumer does
+            not know or that the ingest sets itself. Values are not shown, as they may be
+            secrets.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        path.read_bytes()
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
+    jvm: Any = spark._jvm
+    try:
+        properties = jvm.org.apache.kafka.common.utils.Utils.loadProps(str(path))
+    except Py4JJavaError as error:
+        raise UserError(f"cannot read {path}: it holds a malformed \\u") from error
+    known = set(jvm.org.apache.kafka.clients.consumer.ConsumerConfig.configNames())
     options = {}
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if not text or text.startswith(("#", "!")):
-            continue
-        name, equals, value = text.partition("=")
-        if not equals or not re.fullmatch(r"[a-z][a-z0-9._]*", name.strip()):
-            raise UserError(f"{path}, line {number}: this is no `name=value`")
-        options[f"kafka.{name.strip()}"] = value.strip()
+    for name in sorted(properties.stringPropertyNames()):
+        if name not in known:
+            raise UserError(f"{path}: Kafka's consumer knows no property '{name}'")
+        if name in OWN_PROPERTIES:
+            raise UserError(f"{path}: the ingest itself sets '{name}'; leave it out")
+        options[f"kafka.{name}"] = properties.getProperty(name)
     return options
 
 
@@ -59,7 +74,7 @@ def next_offsets(
 
     Returns:
         By topic and partition, for every partition: the next offset, or ``EARLIEST``
-        where bronze knows none, or a higher one than Kafka has (a topic made anew).
+        where bronze knows none, or a higher one than Kafka has.
 
     Raises:
         UserError: Kafka does not answer, a topic is not there, or records that bronze
@@ -88,28 +103,27 @@ def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
     )
 
 
+def topic_ids(
+    spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
+) -> dict[str, str]:
+    """Kafka's id of each topic: another one where a topic was made anew.
+
+    Raises:
+        UserError: Kafka does not answer, or a topic is not there.
+    """
+    with _admin(spark, bootstrap_servers, options) as admin:
+        descriptions = _descriptions(spark, admin, topics)
+        return {topic: descriptions.get(topic).topicId().toString() for topic in topics}
+
+
 def _offset_ranges(
     spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
 ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
     """The earliest offset and the next one to be written, of every partition."""
     jvm: Any = spark._jvm
-    properties = jvm.java.util.Properties()
-    milliseconds = str(SECONDS_TO_ANSWER * 1000)
-    for name, value in options.items():
-        properties.setProperty(name.removeprefix("kafka."), value)
-    properties.setProperty("bootstrap.servers", bootstrap_servers)
-    properties.setProperty("default.api.timeout.ms", milliseconds)
-    properties.setProperty("request.timeout.ms", milliseconds)
     kafka = jvm.org.apache.kafka
-    try:
-        admin = kafka.clients.admin.AdminClient.create(properties)
-    except Py4JJavaError as error:
-        raise UserError(_sentence(error, bootstrap_servers)) from error
-    try:
-        names = jvm.java.util.ArrayList()
-        for topic in topics:
-            names.add(topic)
-        descriptions = admin.describeTopics(names).allTopicNames().get()
+    with _admin(spark, bootstrap_servers, options) as admin:
+        descriptions = _descriptions(spark, admin, topics)
         partitions = [
             kafka.common.TopicPartition(topic, entry.partition())
             for topic in topics
@@ -131,10 +145,37 @@ def _offset_ranges(
                 }
             )
         return found[0], found[1]
+
+
+@contextmanager
+def _admin(
+    spark: SparkSession, bootstrap_servers: str, options: dict[str, str]
+) -> Iterator[Any]:
+    """Kafka's own client; its errors become sentences."""
+    jvm: Any = spark._jvm
+    properties = jvm.java.util.Properties()
+    milliseconds = str(SECONDS_TO_ANSWER * 1000)
+    for name, value in options.items():
+        properties.setProperty(name.removeprefix("kafka."), value)
+    properties.setProperty("bootstrap.servers", bootstrap_servers)
+    properties.setProperty("default.api.timeout.ms", milliseconds)
+    properties.setProperty("request.timeout.ms", milliseconds)
+    try:
+        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+        try:
+            yield admin
+        finally:
+            admin.close()
     except Py4JJavaError as error:
         raise UserError(_sentence(error, bootstrap_servers)) from error
-    finally:
-        admin.close()
+
+
+def _descriptions(spark: SparkSession, admin: Any, topics: list[str]) -> Any:
+    jvm: Any = spark._jvm
+    names = jvm.java.util.ArrayList()
+    for topic in topics:
+        names.add(topic)
+    return admin.describeTopics(names).allTopicNames().get()
 
 
 def _sentence(error: Py4JJavaError, bootstrap_servers: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import signal
 from collections.abc import Callable
@@ -11,12 +12,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.batches import Batches
+from ingest.batches import Batches, StoppedError
 from ingest.errors import UserError
 from ingest.kafka import vanished
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_BETWEEN_LOOKS = 0.2
+
+# Shows the trace of whatever a batch raises, which the query raises again.
+logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
 
 
 def start(
@@ -60,31 +64,33 @@ def keep_only(spark: SparkSession, folder: str, known: list[str]) -> bool:
     return left
 
 
-def wait(query: StreamingQuery, between: Callable[[], None]) -> None:
+def wait(query: StreamingQuery, batches: Batches, between: Callable[[], None]) -> None:
     """Wait for the query's end; Ctrl-C and SIGTERM end it after the batch under way.
 
     Args:
         query: the query.
+        batches: what it does.
         between: called again and again meanwhile.
 
     Raises:
         UserError: the query failed; the message says why.
     """
-    stopping = False
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
-        nonlocal stopping
-        stopping = True
+        batches.is_stopping = True
 
     previous = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
     try:
         while not query.awaitTermination(SECONDS_BETWEEN_LOOKS):  # type: ignore[arg-type]
-            if stopping and not query.status["isTriggerActive"]:
-                query.stop()
-            elif not stopping and query.lastProgress is not None:
+            if batches.is_stopping:
+                if not query.status["isTriggerActive"]:
+                    query.stop()
+            elif query.lastProgress is not None:
                 between()
     except PySparkException as error:
-        raise UserError(_sentence(error)) from error
+        # Under steady input one batch follows the other, and the next one ends the query.
+        if StoppedError.__name__ not in str(error):
+            raise UserError(_sentence(error)) from error
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

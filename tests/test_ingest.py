@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,10 +16,13 @@ from typing import Any
 import pytest
 
 from ingest.bronze import next_batch
-from ingest.config import TOPICS_FILE, read_topics
+from ingest.build import Build
+from ingest.config import TOPICS_FILE, lake_root, read_topics
 from ingest.errors import UserError
 from ingest.lock import only_one
+from ingest.session import spark_settings
 from tests.conftest import (
+    PROJECT,
     TOPIC,
     Ingested,
     Lake,
@@ -504,3 +508,54 @@ def test_topics_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None
 def test_topics_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot read"):
         read_topics(tmp_path / "topics.toml")
+
+
+@pytest.mark.parametrize(
+    ("value", "root"), [(None, ".lake"), ("", ".lake"), ("/data/x/", "/data/x")]
+)
+def test_lake_is_where_the_environment_says(
+    value: str | None, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set to nothing is not set, as in make and the profile."""
+    monkeypatch.delenv("LAKE_METASTORE", raising=False)
+    monkeypatch.delenv("LAKE_ROOT", raising=False)
+    if value is not None:
+        monkeypatch.setenv("LAKE_ROOT", value)
+    assert lake_root() == root
+    warehouse = spark_settings(PROJECT / "profiles/profiles.yml")["spark.sql.warehouse.dir"]
+    assert warehouse.replace("//", "/") == f"{root}/warehouse"
+
+
+def test_lake_cannot_be_the_root_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_ROOT", "/")
+    with pytest.raises(UserError, match="name a folder"):
+        lake_root()
+
+
+def test_folder_with_a_space_is_one_word_to_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAKE_METASTORE", raising=False)
+    monkeypatch.setenv("LAKE_ROOT", "/data/my lake")
+    settings = spark_settings(PROJECT / "profiles/profiles.yml")
+    words = shlex.split(settings["spark.driver.extraJavaOptions"])
+    assert "-Dderby.stream.error.file=/data/my lake/derby.log" in words
+
+
+@pytest.mark.parametrize(
+    ("command", "selects"),
+    [
+        ("build", False),
+        ("run --threads 2", False),
+        ("run --vars '{a: s}'", False),
+        ("build -s orders+", True),
+        ("build -sorders", True),
+        ("build --select=orders+", True),
+        ("build --exclude orders", True),
+    ],
+)
+def test_selection_of_the_user_is_not_added_to(command: str, selects: bool) -> None:
+    assert Build(command, retries=False).selects is selects
+
+
+def test_open_quote_of_a_command_is_named() -> None:
+    with pytest.raises(UserError, match="No closing quotation"):
+        Build("run --vars '{a: 1}", retries=False)

@@ -166,6 +166,82 @@ def test_a_topic_made_anew_is_read_from_its_start(
 
 
 @pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_a_topic_made_anew_that_has_grown_past_the_old_one(
+    has_checkpoint: bool,
+    topic: str,
+    broker: Broker,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+) -> None:
+    """Its offsets say nothing: Kafka's id of the topic tells."""
+    produce(broker, event(10))
+    assert ingest().counts == (1, 1, 0, 0)
+    tool(broker, "TopicCommand", "--delete", "--topic", TOPIC)
+    time.sleep(1)
+    tool(broker, "TopicCommand", "--create", "--topic", TOPIC)
+    produce(broker, event(20), event(30), event(40))
+    if not has_checkpoint:
+        shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (3, 3, 0, 0)
+    assert sorted(offsets(lake)) == [0, 0, 1, 2]
+    produce(broker, event(50))
+    assert ingest().counts == (1, 1, 0, 0)
+
+
+def test_signal_ends_an_ingest_that_always_has_more_to_read(
+    topic: str, broker: Broker, session: Lake, tmp_path: Path
+) -> None:
+    """After the batch under way, though the next one is there already."""
+    session.close()
+    lake = Lake(tmp_path / "lake")
+    lake.root.mkdir()
+    log = tmp_path / "log"
+    producer = subprocess.Popen(
+        java_command(
+            *("128m", "org.apache.kafka.tools.ConsoleProducer", "--topic", TOPIC),
+            *("--bootstrap-server", f"127.0.0.1:{broker.port}"),
+        ),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    assert producer.stdin is not None
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ingest", "kafka", "--continuous"),
+                *("--bootstrap-servers", f"127.0.0.1:{broker.port}", "--topic", TOPIC),
+            ],
+            cwd=PROJECT,
+            env=lake.environment(),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        end, asked = time.monotonic() + 120, 0.0
+        lsn = 0
+        while process.poll() is None:
+            assert time.monotonic() < end, log.read_text()
+            lsn += 1
+            producer.stdin.write(event(lsn) + "\n")
+            producer.stdin.flush()
+            if not asked and log.read_text().count("wrote") >= 3:
+                process.send_signal(signal.SIGTERM)
+                asked, end = time.monotonic(), time.monotonic() + 30
+            time.sleep(0.02)
+        assert process.returncode == 0, log.read_text()
+        assert "Traceback" not in log.read_text()
+        held = offsets(lake)
+        assert sorted(held) == list(range(len(held)))
+        assert f"wrote {len(held)} events, rejected 0" in log.read_text()
+    finally:
+        producer.kill()
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("has_checkpoint", [True, False])
 def test_offsets_that_vanished_are_an_error(
     has_checkpoint: bool,
     topic: str,
@@ -217,16 +293,26 @@ def test_options_are_passed_through(
     """As they are for TLS, SASL and IAM; a value is never shown."""
     options = tmp_path / "client.properties"
     produce(broker, event(10))
-    options.write_text("# ours\nsecurity.protocol=PLAINTEXT\nmax.poll.records = 7\n")
+    # As Kafka's own tools read it: colons, spaces, lines that go on.
+    options.write_text(
+        "# ours\nsecurity.protocol: PLAINTEXT\nmax.poll.records = 7\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule \\\n"
+        '    required username="u" password="p";\n'
+    )
     assert ingest("--options", str(options)).counts == (1, 1, 0, 0)
     options.write_text("security.protocol=NONSENSE\n")
     done = ingest("--options", str(options))
     assert done.code == 1
     assert "security.protocol" in done.err
-    options.write_text("security.protocol=SSL\nsecret without an equals sign\n")
-    done = ingest("--options", str(options))
-    assert (done.code, "secret" in done.err) == (1, False)
-    assert f"{options}, line 2: this is no `name=value`" in done.err
+    for line, said in (
+        ("sasl.pasword=secret", "Kafka's consumer knows no property 'sasl.pasword'"),
+        ("auto.offset.reset=latest", "the ingest itself sets 'auto.offset.reset'"),
+        ("ssl.key.password=secret\\u12", "it holds a malformed"),
+    ):
+        options.write_text(f"security.protocol=SSL\n{line}\n")
+        done = ingest("--options", str(options))
+        assert (done.code, "secret" in done.err) == (1, False)
+        assert said in done.err
 
 
 def test_a_failed_build_never_stops_the_ingest(
