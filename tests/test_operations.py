@@ -259,8 +259,8 @@ def test_freshness_of_bronze_is_checked(shared: Lake) -> None:
 
 def test_build_of_one_table_warns_of_no_other(shared: Lake) -> None:
     """What it did not merge has not lost, and the next build takes it in."""
-    shared.land([change("c", 77, 900, 90)])
+    shared.land([change("c", 79, 9_000, 900)])
     assert shared.ingest().code == 0
     assert shared.dbt("run", "-s", "stg_customers", "customers")["said"] == []
     assert build(shared) == []
-    assert 77 in live(shared)
+    assert 79 in live(shared)
