@@ -836,10 +836,7 @@ def test_a_change_reaches_the_orders_that_show_it_in_one_statement(
     assert 0 < len(affected) < 830
     session.do(statement)
     session.do("set constraints all immediate")
-    calls = session.one(
-        "select calls from pg_stat_xact_user_functions where funcname = 'write_events'"
-    )
-    assert calls == 1
+    assert count_calls(session, "write_events") == 1
     session.connection.commit()
     events = capture.events()
     assert sorted(events) == [("U", order_id) for order_id in affected]
@@ -893,6 +890,98 @@ def test_what_is_rolled_back_to_a_savepoint_is_no_event(
         "rollback to before",
     )
     assert capture.events() == [("U", 10248)]
+    assert_outbox_is_right(session)
+
+
+def count_calls(session: Session, function: str) -> int:
+    """How often the open transaction has called it."""
+    calls: int = session.one(
+        "select coalesce(sum(calls), 0)::int from pg_stat_xact_user_functions"
+        " where funcname = %s",
+        function,
+    )
+    return calls
+
+
+def test_many_statements_are_one_call_at_commit(session: Session, capture: Capture) -> None:
+    """A call a statement, each over all noted rows, took the square of their number."""
+    for order_id in range(10248, 10298):
+        session.do("update datalake.orders set freight = 1 where order_id = %s", order_id)
+    session.do(
+        "with lines as (update datalake.order_details set quantity = 1"
+        " where order_id = 10300 returning *)"
+        " update datalake.orders set freight = 1 where order_id = 10301"
+    )
+    session.do("set constraints all immediate")
+    assert count_calls(session, "write_changed_orders") == 1
+    # And again once it has been called, though the transaction goes on.
+    session.do("set constraints all deferred")
+    for order_id in (10248, 10302, 10303):
+        session.do("update datalake.orders set freight = 2 where order_id = %s", order_id)
+    session.do("set constraints all immediate")
+    assert count_calls(session, "write_changed_orders") == 2
+    session.connection.commit()
+    changed = [*range(10248, 10298), 10300, 10301, 10248, 10302, 10303]
+    assert capture.events() == [("U", order_id) for order_id in changed]
+    assert_outbox_is_right(session)
+
+
+FREIGHT = "update datalake.orders set freight = 1 where order_id = "
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (
+            ["savepoint here", f"{FREIGHT} 10248", "rollback to here", f"{FREIGHT} 10249"],
+            [10249],
+        ),
+        (
+            ["savepoint here", f"{FREIGHT} 10248", "release here", f"{FREIGHT} 10249"],
+            [10248, 10249],
+        ),
+        (
+            [
+                f"{FREIGHT} 10248",
+                "savepoint here",
+                "set constraints all immediate",
+                f"{FREIGHT} 10249",
+                "rollback to here",
+                f"{FREIGHT} 10250",
+            ],
+            [10248, 10250],
+        ),
+        (
+            [
+                f"{FREIGHT} 10248",
+                "set constraints all immediate",
+                "set constraints all deferred",
+                "savepoint here",
+                f"{FREIGHT} 10249",
+                "rollback to here",
+                f"{FREIGHT} 10250",
+            ],
+            [10248, 10250],
+        ),
+        (
+            [
+                "merge into datalake.orders using (values (10248, 'delete'),"
+                " (10249, 'update'), (11078, 'insert')) as wanted (id, what)"
+                " on order_id = id"
+                " when matched and what = 'delete' then delete"
+                " when matched then update set freight = 1"
+                " when not matched then insert (order_id) values (id)"
+            ],
+            [10248, 10249, 11078],
+        ),
+    ],
+    ids=["undone", "released", "undone call", "called before", "merge"],
+)
+def test_no_noted_order_is_lost(
+    session: Session, capture: Capture, statements: list[str], expected: list[int]
+) -> None:
+    session.run(*statements)
+    assert sorted(order_id for _, order_id in capture.events()) == expected
     assert_outbox_is_right(session)
 
 
@@ -1199,6 +1288,15 @@ def random_statement(dice: random.Random, changes_keys: bool) -> str:
     )
 
 
+# What a transaction may do between its statements: an order that was noted stays noted.
+INTERLUDES = (
+    "savepoint here",
+    "rollback to here",
+    "set constraints all immediate",
+    "set constraints all deferred",
+)
+
+
 def storm(
     source: Source, seed: int, count: int, longest: int, changes_keys: bool = True
 ) -> Counter[str]:
@@ -1207,8 +1305,12 @@ def storm(
     endings: Counter[str] = Counter()
     for _ in range(count):
         try:
+            if longest > 1:
+                session.do("savepoint here")
             for _ in range(dice.randrange(longest) + 1):
                 session.do(random_statement(dice, changes_keys))
+                if longest > 1 and dice.random() < 0.3:
+                    session.do(dice.choice(INTERLUDES))
             if dice.random() < 0.1:
                 session.connection.rollback()
                 endings["rolled back"] += 1
