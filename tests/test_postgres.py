@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -1230,6 +1231,49 @@ def test_orders_that_take_from_stock_do_not_deadlock(
     stock = session.one("select units_in_stock from datalake.products where product_id = 1")
     assert stock == 37
     assert_outbox_is_right(session)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            "insert into datalake.order_details values (10248, 1, 18, 1, 0)",
+            "update datalake.orders set freight = 1 where order_id = 10248",
+        ),
+        (
+            "insert into datalake.orders (order_id) values (11078)",
+            "insert into datalake.order_details values (11078, 1, 18, 1, 0)",
+        ),
+    ],
+    ids=["line first", "order first"],
+)
+def test_filling_waits_for_writers_and_they_for_it(
+    source: Source, session: Session, statements: tuple[str, str]
+) -> None:
+    """Whichever table a writer comes to first, nobody is ended as part of a deadlock."""
+    session.run("update datalake.cdc_events set customer = null where order_id = 10248")
+    clerk, other, filling = Session(source), Session(source), Session(source)
+    first, second = statements
+    clerk.do(first)
+    with ThreadPoolExecutor(1) as pool:
+        filled = pool.submit(filling.run, "call datalake.fill_cdc_events()")
+        time.sleep(0.3)
+        assert not filled.done()
+        clerk.do(second)
+        clerk.connection.commit()
+        filled.result(timeout=10)
+    assert_outbox_is_right(session)
+
+    filling.do("call datalake.fill_cdc_events()")
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(other.run, f"{FREIGHT} 10249")
+        time.sleep(0.3)
+        assert not written.done()
+        filling.connection.commit()
+        written.result(timeout=10)
+    assert_outbox_is_right(session)
+    for open_session in (clerk, other, filling):
+        open_session.connection.close()
 
 
 CUSTOMERS = ("ALFKI", "VINET", "TOMSP")

@@ -756,26 +756,53 @@ for each row
 when (new.is_first)
 execute function datalake.write_changed_orders();
 
+-- Keep all writers out until the transaction's end.
+--
+-- Some write an order before its lines, some a line before its order: whichever table is
+-- locked first, a wait for the next one can be for a writer that waits for the first. So a
+-- wait is short, and after it all locks are given back (by the block's subtransaction): the
+-- writer goes on before anybody looks for a deadlock, which takes deadlock_timeout, a second
+-- unless set otherwise.
+create function datalake.lock_base_tables()
+returns void
+language plpgsql
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '20ms'
+as $$
+begin
+    loop
+        begin
+            lock table
+                datalake.orders,
+                datalake.order_details,
+                datalake.customers,
+                datalake.employees,
+                datalake.employee_territories,
+                datalake.territories,
+                datalake.region,
+                datalake.shippers,
+                datalake.products,
+                datalake.suppliers,
+                datalake.categories
+            in share mode;
+            exit;
+        exception
+            when lock_not_available then
+                perform pg_sleep(0.05);
+        end;
+    end loop;
+end
+$$;
+
 -- Fill the outbox, or mend it: afterwards it holds what it should, and only rows that
--- differed have made an event. Writers wait until it has committed.
+-- differed have made an event. It waits for the writers that are under way, and others wait
+-- until it has committed.
 create procedure datalake.fill_cdc_events()
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    lock table
-        datalake.orders,
-        datalake.order_details,
-        datalake.customers,
-        datalake.employees,
-        datalake.employee_territories,
-        datalake.territories,
-        datalake.region,
-        datalake.shippers,
-        datalake.products,
-        datalake.suppliers,
-        datalake.categories
-    in share mode;
+    perform datalake.lock_base_tables();
 
     perform datalake.write_events(
         array(
