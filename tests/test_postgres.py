@@ -79,6 +79,17 @@ def server(folder: Path) -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="module")
+def bare_server(folder: Path) -> Iterator[PostgresServer]:
+    """A server that nothing was loaded into; roles are all of a server's databases'."""
+    server = PostgresServer(folder / "bare", free_port(), PASSWORD)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
 def template(server: PostgresServer) -> Source:
     source = Source(port=server.port, database=TEMPLATE, password=PASSWORD)
     load(source, REPLICATION_PASSWORD)
@@ -663,6 +674,31 @@ def test_the_replication_role_reads_captured_tables_and_writes_nothing(
     )
     assert attributes == [(True, True, False, False, False, False)]
     assert session.one("select count(*) from pg_auth_members") == 3  # PostgreSQL's own
+
+
+def test_where_nobody_is_superuser_the_role_replicates_all_the_same(
+    bare_server: PostgresServer,
+) -> None:
+    """As on RDS: nobody can give the attribute, and ``rds_replication`` stands for it."""
+    administer(
+        bare_server,
+        "create role rds_replication",
+        "create role master login createdb createrole password 'master'",
+        "grant rds_replication to master with admin option",
+    )
+    source = Source(port=bare_server.port, database="rds", user="master", password="master")
+    load(source, "first password")
+    load(source, REPLICATION_PASSWORD, replace=True)
+    role = Session(source, user="debezium", password=REPLICATION_PASSWORD)
+    assert role.one("select count(*) from datalake.cdc_events") == 830
+    assert role.one("select pg_has_role('rds_replication', 'member')")
+    assert not role.one("select rolreplication from pg_roles where rolname = 'debezium'")
+    role.connection.close()
+    administer(
+        bare_server,
+        "drop database rds with (force)",
+        "drop role debezium, master, rds_replication",
+    )
 
 
 def test_the_publication_names_twelve_tables_with_their_whole_old_rows(
