@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
 import socket
 import struct
@@ -619,6 +620,77 @@ def test_somebody_at_the_keyboard_is_asked(
     assert session.one("select count(*) from datalake.cdc_events") == 830
 
 
+def test_a_database_that_a_slot_reads_is_not_replaced(
+    source: Source, session: Session, capture: Capture
+) -> None:
+    """The slot would decode the load's rows with a catalog that has no publication yet.
+
+    It never gets past them.
+    """
+    message = "a replication slot reads this database: test; it could not go on after a"
+    with pytest.raises(UserError, match=message):
+        existing(source)
+    with pytest.raises(UserError, match=message):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    refused = run_loader(source, "--yes")
+    assert refused.returncode == 1
+    assert "select pg_drop_replication_slot(" in refused.stderr
+    assert refused.stderr.endswith("; nothing was changed\n")
+    session.run("update datalake.orders set freight = 1 where order_id = 10248")
+    assert capture.events() == [("U", 10248)]
+
+    capture.session.do("select pg_drop_replication_slot('test')")
+    load(source, REPLICATION_PASSWORD, replace=True)
+
+
+def test_a_slot_elsewhere_is_no_hindrance(
+    source: Source, template: Source, capture: Capture, fresh: Source
+) -> None:
+    load(fresh, REPLICATION_PASSWORD, replace=True)
+
+
+def test_what_others_made_of_the_schema_is_not_dropped(
+    source: Source, session: Session
+) -> None:
+    session.run(
+        "create view public.mine as select order_id from datalake.orders",
+        "create view public.of_mine as select * from public.mine",
+        "create table public.notes (order_id smallint references datalake.orders)",
+        "create table public.kept (stored datalake.orders, number int)",
+        "create view datalake.inside as select * from datalake.orders",
+    )
+    named = (
+        "these need it and would go with it: column stored of table kept, constraint"
+        " notes_order_id_fkey on table notes, view mine, view of_mine; drop them"
+    )
+    with pytest.raises(UserError, match=named):
+        existing(source)
+    with pytest.raises(UserError, match=named):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select count(*) from public.of_mine") == 830
+    session.run(
+        "drop view public.mine cascade",
+        "drop table public.notes, public.kept",
+    )
+    load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select to_regclass('datalake.inside')") is None
+
+
+def test_a_session_in_the_way_is_named(
+    monkeypatch: pytest.MonkeyPatch, source: Source, session: Session
+) -> None:
+    monkeypatch.setattr("connectors.postgres.load.LOCK_TIMEOUT", "100ms")
+    session.run("set application_name = 'clerk'")
+    process = session.one("select pg_backend_pid() from datalake.orders limit 1")
+    in_the_way = (
+        rf"the schema datalake is in use by process {process} \(user postgres, application"
+        r' "clerk", idle in transaction\); nothing was changed'
+    )
+    with pytest.raises(UserError, match=in_the_way):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select count(*) from datalake.cdc_events") == 830
+
+
 def test_a_server_that_cannot_capture_is_refused(folder: Path) -> None:
     settings = {"wal_level": "replica"}
     server = PostgresServer(folder / "replica", free_port(), PASSWORD, settings)
@@ -699,6 +771,22 @@ def test_where_nobody_is_superuser_the_role_replicates_all_the_same(
         "drop database rds with (force)",
         "drop role debezium, master, rds_replication",
     )
+
+
+def test_a_role_that_may_do_more_than_read_is_refused(bare_server: PostgresServer) -> None:
+    source = Source(port=bare_server.port, database="fresh", password=PASSWORD)
+    administer(bare_server, "create role debezium superuser createdb bypassrls")
+    too_much = "debezium is there with SUPERUSER, CREATEDB, BYPASSRLS, .* run ALTER ROLE "
+    for replaces in (False, True):
+        with pytest.raises(UserError, match=too_much) as error:
+            load(source, REPLICATION_PASSWORD, replace=replaces)
+    alter = re.search("ALTER ROLE [^,]*", str(error.value))
+    assert alter is not None
+    with pytest.raises(psycopg2.OperationalError, match="does not exist"):
+        Session(source)
+    administer(bare_server, alter[0])
+    load(source, REPLICATION_PASSWORD, replace=True)
+    administer(bare_server, "drop database fresh", "drop role debezium")
 
 
 def test_the_publication_names_twelve_tables_with_their_whole_old_rows(

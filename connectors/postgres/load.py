@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
-from psycopg2 import sql
+from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
-from connectors.postgres import northwind
+from connectors.postgres import checks, northwind
+from connectors.postgres.checks import REPLICATION_ROLE as REPLICATION_ROLE
+from connectors.postgres.checks import SCHEMA
 from ingest.errors import UserError
 
 SQL_FILES = Path(__file__).parent
-SCHEMA = "datalake"
 PUBLICATION = "datalake"
-REPLICATION_ROLE = "debezium"
 ROWS_A_COPY = 200
+LOCK_TIMEOUT = "5s"
+NOTHING_CHANGED = "nothing was changed"
 
 Progress = Callable[[str, int, int], None]
 """Told now and then: the table, how many rows are loaded, how many there are."""
@@ -54,10 +56,14 @@ def existing(source: Source) -> list[str]:
     """What a load would replace, in words.
 
     Raises:
-        UserError: the server cannot be reached, or not as this user.
+        UserError: the server cannot be reached, or not as this user, or no load is
+            possible there (see ``checks``).
     """
     is_there = _has_database(source)
     with _session(source if is_there else _beside(source)) as cursor:
+        checks.require_server(cursor)
+        if is_there:
+            checks.require_database(cursor)
         cursor.execute(
             """
             select 'schema ' || nspname from pg_namespace
@@ -107,8 +113,7 @@ def load(
     tables = [northwind.read_table(table, hold_back, folder) for table in northwind.TABLES]
     if not replace and (there := existing(source)):
         raise UserError(
-            f"database {source.database} has {', '.join(there)} already;"
-            " nothing was changed"
+            f"database {source.database} has {', '.join(there)} already; {NOTHING_CHANGED}"
         )
 
     is_new = not _has_database(source)
@@ -116,9 +121,16 @@ def load(
         _administer(source, "create database {}")
     try:
         with _session(source) as cursor:
+            cursor.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
+            # From here on the transaction has a number, and a slot that somebody makes
+            # now waits for its end: the check misses none.
+            cursor.execute("select pg_current_xact_id()")
+            checks.require_server(cursor)
+            checks.require_database(cursor)
             if replace:
                 _drop(cursor)
-            return _load(cursor, tables, replication_password, progress)
+            loaded = _load(cursor, tables, replication_password, progress)
+        return loaded
     except BaseException:
         if is_new:
             _administer(source, "drop database {}")
@@ -131,7 +143,6 @@ def _load(
     replication_password: str,
     progress: Progress | None,
 ) -> Loaded:
-    _require_logical_wal(cursor)
     _run_file(cursor, "tables.sql")
     _copy(cursor, tables, progress)
     # The triggers come after the rows: filling makes one event an order.
@@ -145,8 +156,16 @@ def _load(
 
 
 def _drop(cursor: Any) -> None:
-    cursor.execute(_named("drop publication if exists {}", PUBLICATION))
-    cursor.execute(_named("drop schema if exists {} cascade", SCHEMA))
+    try:
+        cursor.execute(_named("drop publication if exists {}", PUBLICATION))
+        cursor.execute(_named("drop schema if exists {} cascade", SCHEMA))
+    except errors.LockNotAvailable as error:
+        cursor.connection.rollback()
+        holders = ", ".join(checks.lock_holders(cursor)) or "a session that is gone now"
+        raise UserError(
+            f"the schema {SCHEMA} is in use by {holders}; {NOTHING_CHANGED}: wait for its"
+            " end, or end it (select pg_terminate_backend(PROCESS)), then load again"
+        ) from error
 
 
 def _copy(cursor: Any, tables: list[northwind.Table], progress: Progress | None) -> None:
@@ -177,18 +196,6 @@ def _set_password(cursor: Any, password: str) -> None:
     cursor.execute(
         statement.format(sql.Identifier(REPLICATION_ROLE), sql.Literal(verifier))
     )
-
-
-def _require_logical_wal(cursor: Any) -> None:
-    cursor.execute("show wal_level")
-    (wal_level,) = cursor.fetchone()
-    if wal_level != "logical":
-        raise UserError(
-            f"the server's wal_level is {wal_level}, and changes are captured only where it"
-            " is logical: run ALTER SYSTEM SET wal_level = logical, restart the server"
-            " (on RDS: rds.logical_replication = 1 in the parameter group, and a reboot),"
-            " then load again"
-        )
 
 
 def _run_file(cursor: Any, name: str) -> None:
