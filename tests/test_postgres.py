@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -155,6 +156,16 @@ class Session:
     def one(self, statement: str, *values: Any) -> Any:
         ((value,),) = self.do(statement, *values)
         return value
+
+    def wait_until(self, condition: str) -> None:
+        """Ask the server again and again, at most for 20 seconds."""
+        for _ in range(400):
+            is_so = self.one(f"select {condition}")
+            self.connection.rollback()
+            if is_so:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never came true: {condition}")
 
     def event(self, order_id: int) -> Row:
         found: Row = self.one(
@@ -498,16 +509,21 @@ def test_nothing_is_replaced_unless_told(source: Source, session: Session) -> No
     assert phone == "(503) 555-9831"
 
 
-def run_loader(
+def start_loader(
     source: Source, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "connectors.postgres", *arguments]
+) -> subprocess.Popen[str]:
+    # Whoever runs the tests in the background may have SIGINT ignored; Python keeps that.
+    program = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " runpy.run_module('connectors.postgres', run_name='__main__')"
+    )
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "REPLICATION"))}
-    return subprocess.run(
-        command,
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
         cwd=PROJECT,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={
             **clean,
@@ -518,6 +534,14 @@ def run_loader(
             **environment,
         },
     )
+
+
+def run_loader(
+    source: Source, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    loader = start_loader(source, *arguments, **environment)
+    stdout, stderr = loader.communicate(timeout=60)
+    return subprocess.CompletedProcess(loader.args, loader.returncode, stdout, stderr)
 
 
 def test_the_command_says_what_it_loaded(source: Source) -> None:
@@ -689,6 +713,85 @@ def test_a_session_in_the_way_is_named(
     with pytest.raises(UserError, match=in_the_way):
         load(source, REPLICATION_PASSWORD, replace=True)
     assert session.one("select count(*) from datalake.cdc_events") == 830
+
+
+def test_an_interrupt_while_the_database_is_made_leaves_none(fresh: Source) -> None:
+    beside = Session(replace(fresh, database="postgres"))
+    # CREATE DATABASE waits for the end of this session: it copies what it is in.
+    in_the_way = Session(replace(fresh, database="template1"))
+    with start_loader(fresh, "--yes") as loader:
+        beside.wait_until(
+            "exists (select from pg_stat_activity where state = 'active'"
+            " and query like 'create database%')"
+        )
+        loader.send_signal(signal.SIGINT)
+        in_the_way.connection.close()
+        assert loader.communicate(timeout=30)[1] == "\nstopped; nothing was changed\n"
+    assert beside.one("select count(*) from pg_database where datname = 'fresh'") == 0
+    beside.connection.close()
+
+
+def test_an_interrupt_while_a_load_is_committed_comes_too_late(
+    server: PostgresServer, source: Source, session: Session
+) -> None:
+    session.run("delete from datalake.orders where order_id = 10248")
+    # A commit then waits for a standby that never comes.
+    waiting = "alter system set synchronous_standby_names = 'nobody'"
+    administer(server, waiting, "select pg_reload_conf()")
+    try:
+        with start_loader(source, "--yes") as loader:
+            session.wait_until(
+                "exists (select from pg_stat_activity where wait_event = 'SyncRep'"
+                " and application_name = 'connectors.postgres')"
+            )
+            loader.send_signal(signal.SIGINT)
+            administer(
+                server,
+                "alter system reset synchronous_standby_names",
+                "select pg_reload_conf()",
+            )
+            stdout, stderr = loader.communicate(timeout=30)
+    finally:
+        administer(
+            server,
+            "alter system reset synchronous_standby_names",
+            "select pg_reload_conf()",
+        )
+    assert (loader.returncode, stderr) == (0, "")
+    assert stdout.startswith("loaded 3,311 rows")
+    assert session.one("select count(*) from datalake.orders") == 830
+
+
+def test_a_session_that_ends_in_its_commit_is_not_said_to_have_changed_nothing(
+    server: PostgresServer, source: Source
+) -> None:
+    end = (
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where application_name = 'connectors.postgres'"
+    )
+    with pytest.raises(
+        UserError, match="not known whether anything was changed: "
+    ) as error:
+        load(
+            source,
+            REPLICATION_PASSWORD,
+            replace=True,
+            on_commit=lambda: administer(server, end),
+        )
+    assert "nothing was changed" not in str(error.value)
+
+
+def test_a_new_database_that_cannot_be_dropped_is_said_to_be_left(
+    server: PostgresServer, template: Source, fresh: Source
+) -> None:
+    def interrupt() -> None:
+        administer(server, "alter database fresh is_template true")
+        raise KeyboardInterrupt
+
+    left = "cannot drop a template database; the new database is left, .* an interrupt"
+    with pytest.raises(UserError, match=left):
+        load(fresh, REPLICATION_PASSWORD, replace=True, on_commit=interrupt)
+    administer(server, "alter database fresh is_template false")
 
 
 def test_a_server_that_cannot_capture_is_refused(folder: Path) -> None:

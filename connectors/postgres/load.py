@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -92,6 +94,7 @@ def load(
     replace: bool = False,
     progress: Progress | None = None,
     folder: Path = northwind.ROWS,
+    on_commit: Callable[[], None] = lambda: None,
 ) -> Loaded:
     """Make schema, rows, outbox, publication and replication role; all of it or nothing.
 
@@ -102,9 +105,12 @@ def load(
         replace: whether what is there already may go (see ``existing``).
         progress: told how far the load is.
         folder: of the CSV files.
+        on_commit: called before the commit; until then, an interrupt or an error in it
+            undoes everything.
 
     Raises:
-        UserError: and then the server is as it was before.
+        UserError: and then the server is as it was before, unless the message says
+            something else.
     """
     if not replication_password:
         raise UserError(f"the role {REPLICATION_ROLE} needs a password")
@@ -116,10 +122,12 @@ def load(
             f"database {source.database} has {', '.join(there)} already; {NOTHING_CHANGED}"
         )
 
-    is_new = not _has_database(source)
-    if is_new:
-        _administer(source, "create database {}")
+    is_made = False
     try:
+        if not _has_database(source):
+            with _interrupts_wait():
+                _administer(source, "create database {}", NOTHING_CHANGED)
+                is_made = True
         with _session(source) as cursor:
             cursor.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
             # From here on the transaction has a number, and a slot that somebody makes
@@ -130,10 +138,14 @@ def load(
             if replace:
                 _drop(cursor)
             loaded = _load(cursor, tables, replication_password, progress)
+            on_commit()
         return loaded
-    except BaseException:
-        if is_new:
-            _administer(source, "drop database {}")
+    except BaseException as error:
+        if is_made:
+            reason = str(error) or "an interrupt"
+            left = f"the new database is left, and has to be dropped, after: {reason}"
+            with _interrupts_wait():
+                _administer(source, "drop database {}", left)
         raise
 
 
@@ -228,9 +240,12 @@ def _beside(source: Source) -> Source:
     return dataclasses.replace(source, database="postgres")
 
 
-def _administer(source: Source, statement: str) -> None:
+def _administer(source: Source, statement: str, outcome: str) -> None:
     """Run a statement about the database, which takes a session of another one."""
-    with _errors_said(source), closing(_connect(_beside(source))) as connection:
+    with (
+        _errors_said(source, outcome),
+        closing(_connect(_beside(source))) as connection,
+    ):
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute(_named(statement, source.database))
@@ -240,35 +255,63 @@ def _administer(source: Source, statement: str) -> None:
 def _session(source: Source) -> Iterator[Any]:
     """A cursor in one transaction, committed at the end or rolled back."""
     with (
-        _errors_said(source),
+        _errors_said(source, NOTHING_CHANGED),
         closing(_connect(source)) as connection,
-        connection,
         connection.cursor() as cursor,
     ):
         yield cursor
+        try:
+            connection.commit()
+        except psycopg2.Error as error:
+            if not connection.closed:
+                raise
+            raise UserError(
+                f"the session on {source.host}:{source.port}, database {source.database},"
+                " ended while it committed, so it is not known whether anything was"
+                f" changed: {_one_line(error)}"
+            ) from error
 
 
 @contextmanager
-def _errors_said(source: Source) -> Iterator[None]:
+def _errors_said(source: Source, outcome: str) -> Iterator[None]:
     """What the server refuses is the user's to mend: say its reason, and where it was."""
     try:
         yield
     except psycopg2.Error as error:
         if error.diag.message_primary is None:
-            raise _unreachable(source, error) from error
+            raise UserError(f"{_unreachable(source, error)}; {outcome}") from error
         where = f" ({error.diag.context})" if error.diag.context else ""
         raise UserError(
             f"database {source.database}, as user {source.user}:"
-            f" {error.diag.message_primary}{where}; nothing was changed"
+            f" {error.diag.message_primary}{where}; {outcome}"
         ) from error
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Have Ctrl-C wait for the end of the block, which then knows what it has done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is interrupted
+        return
+    interrupts = []
+    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        raise KeyboardInterrupt
+
+
 def _unreachable(source: Source, error: psycopg2.Error) -> UserError:
-    reason = " ".join(str(error).split())
     return UserError(
         f"no session on {source.host}:{source.port}, database {source.database},"
-        f" as user {source.user}: {reason}"
+        f" as user {source.user}: {_one_line(error)}"
     )
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _connect(source: Source) -> Any:
