@@ -813,6 +813,20 @@ def test_a_server_that_cannot_capture_is_refused(folder: Path) -> None:
         server.stop()
 
 
+def test_the_readme_has_every_option_and_variable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    named = set(
+        re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", capsys.readouterr().out)
+    )
+    assert len(named) > 10
+    readme = (PROJECT / "connectors" / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## The source\n")[1].split("\n## ")[0]
+    assert {name for name in named if name not in section} == {"--help"}
+
+
 # ------------------------------------------------------- the replication role
 
 
