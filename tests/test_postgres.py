@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +73,17 @@ def server(folder: Path) -> Iterator[PostgresServer]:
         "deadlock_timeout": "50ms",
     }
     server = PostgresServer(folder / "server", free_port(), PASSWORD, settings)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def bare_server(folder: Path) -> Iterator[PostgresServer]:
+    """A server that nothing was loaded into; roles are all of a server's databases'."""
+    server = PostgresServer(folder / "bare", free_port(), PASSWORD)
     try:
         server.start()
         yield server
@@ -142,6 +156,16 @@ class Session:
     def one(self, statement: str, *values: Any) -> Any:
         ((value,),) = self.do(statement, *values)
         return value
+
+    def wait_until(self, condition: str) -> None:
+        """Ask the server again and again, at most for 20 seconds."""
+        for _ in range(400):
+            is_so = self.one(f"select {condition}")
+            self.connection.rollback()
+            if is_so:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"never came true: {condition}")
 
     def event(self, order_id: int) -> Row:
         found: Row = self.one(
@@ -485,16 +509,21 @@ def test_nothing_is_replaced_unless_told(source: Source, session: Session) -> No
     assert phone == "(503) 555-9831"
 
 
-def run_loader(
+def start_loader(
     source: Source, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "connectors.postgres", *arguments]
+) -> subprocess.Popen[str]:
+    # Whoever runs the tests in the background may have SIGINT ignored; Python keeps that.
+    program = (
+        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        " runpy.run_module('connectors.postgres', run_name='__main__')"
+    )
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "REPLICATION"))}
-    return subprocess.run(
-        command,
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
         cwd=PROJECT,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         env={
             **clean,
@@ -505,6 +534,14 @@ def run_loader(
             **environment,
         },
     )
+
+
+def run_loader(
+    source: Source, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    loader = start_loader(source, *arguments, **environment)
+    stdout, stderr = loader.communicate(timeout=60)
+    return subprocess.CompletedProcess(loader.args, loader.returncode, stdout, stderr)
 
 
 def test_the_command_says_what_it_loaded(source: Source) -> None:
@@ -607,6 +644,156 @@ def test_somebody_at_the_keyboard_is_asked(
     assert session.one("select count(*) from datalake.cdc_events") == 830
 
 
+def test_a_database_that_a_slot_reads_is_not_replaced(
+    source: Source, session: Session, capture: Capture
+) -> None:
+    """The slot would decode the load's rows with a catalog that has no publication yet.
+
+    It never gets past them.
+    """
+    message = "a replication slot reads this database: test; it could not go on after a"
+    with pytest.raises(UserError, match=message):
+        existing(source)
+    with pytest.raises(UserError, match=message):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    refused = run_loader(source, "--yes")
+    assert refused.returncode == 1
+    assert "select pg_drop_replication_slot(" in refused.stderr
+    assert refused.stderr.endswith("; nothing was changed\n")
+    session.run("update datalake.orders set freight = 1 where order_id = 10248")
+    assert capture.events() == [("U", 10248)]
+
+    capture.session.do("select pg_drop_replication_slot('test')")
+    load(source, REPLICATION_PASSWORD, replace=True)
+
+
+def test_a_slot_elsewhere_is_no_hindrance(
+    source: Source, template: Source, capture: Capture, fresh: Source
+) -> None:
+    load(fresh, REPLICATION_PASSWORD, replace=True)
+
+
+def test_what_others_made_of_the_schema_is_not_dropped(
+    source: Source, session: Session
+) -> None:
+    session.run(
+        "create view public.mine as select order_id from datalake.orders",
+        "create view public.of_mine as select * from public.mine",
+        "create table public.notes (order_id smallint references datalake.orders)",
+        "create table public.kept (stored datalake.orders, number int)",
+        "create view datalake.inside as select * from datalake.orders",
+    )
+    named = (
+        "these need it and would go with it: column stored of table kept, constraint"
+        " notes_order_id_fkey on table notes, view mine, view of_mine; drop them"
+    )
+    with pytest.raises(UserError, match=named):
+        existing(source)
+    with pytest.raises(UserError, match=named):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select count(*) from public.of_mine") == 830
+    session.run(
+        "drop view public.mine cascade",
+        "drop table public.notes, public.kept",
+    )
+    load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select to_regclass('datalake.inside')") is None
+
+
+def test_a_session_in_the_way_is_named(
+    monkeypatch: pytest.MonkeyPatch, source: Source, session: Session
+) -> None:
+    monkeypatch.setattr("connectors.postgres.load.LOCK_TIMEOUT", "100ms")
+    session.run("set application_name = 'clerk'")
+    process = session.one("select pg_backend_pid() from datalake.orders limit 1")
+    in_the_way = (
+        rf"the schema datalake is in use by process {process} \(user postgres, application"
+        r' "clerk", idle in transaction\); nothing was changed'
+    )
+    with pytest.raises(UserError, match=in_the_way):
+        load(source, REPLICATION_PASSWORD, replace=True)
+    assert session.one("select count(*) from datalake.cdc_events") == 830
+
+
+def test_an_interrupt_while_the_database_is_made_leaves_none(fresh: Source) -> None:
+    beside = Session(replace(fresh, database="postgres"))
+    # CREATE DATABASE waits for the end of this session: it copies what it is in.
+    in_the_way = Session(replace(fresh, database="template1"))
+    with start_loader(fresh, "--yes") as loader:
+        beside.wait_until(
+            "exists (select from pg_stat_activity where state = 'active'"
+            " and query like 'create database%')"
+        )
+        loader.send_signal(signal.SIGINT)
+        in_the_way.connection.close()
+        assert loader.communicate(timeout=30)[1] == "\nstopped; nothing was changed\n"
+    assert beside.one("select count(*) from pg_database where datname = 'fresh'") == 0
+    beside.connection.close()
+
+
+def test_an_interrupt_while_a_load_is_committed_comes_too_late(
+    server: PostgresServer, source: Source, session: Session
+) -> None:
+    session.run("delete from datalake.orders where order_id = 10248")
+    # A commit then waits for a standby that never comes.
+    waiting = "alter system set synchronous_standby_names = 'nobody'"
+    administer(server, waiting, "select pg_reload_conf()")
+    try:
+        with start_loader(source, "--yes") as loader:
+            session.wait_until(
+                "exists (select from pg_stat_activity where wait_event = 'SyncRep'"
+                " and application_name = 'connectors.postgres')"
+            )
+            loader.send_signal(signal.SIGINT)
+            administer(
+                server,
+                "alter system reset synchronous_standby_names",
+                "select pg_reload_conf()",
+            )
+            stdout, stderr = loader.communicate(timeout=30)
+    finally:
+        administer(
+            server,
+            "alter system reset synchronous_standby_names",
+            "select pg_reload_conf()",
+        )
+    assert (loader.returncode, stderr) == (0, "")
+    assert stdout.startswith("loaded 3,311 rows")
+    assert session.one("select count(*) from datalake.orders") == 830
+
+
+def test_a_session_that_ends_in_its_commit_is_not_said_to_have_changed_nothing(
+    server: PostgresServer, source: Source
+) -> None:
+    end = (
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity"
+        " where application_name = 'connectors.postgres'"
+    )
+    with pytest.raises(
+        UserError, match="not known whether anything was changed: "
+    ) as error:
+        load(
+            source,
+            REPLICATION_PASSWORD,
+            replace=True,
+            on_commit=lambda: administer(server, end),
+        )
+    assert "nothing was changed" not in str(error.value)
+
+
+def test_a_new_database_that_cannot_be_dropped_is_said_to_be_left(
+    server: PostgresServer, template: Source, fresh: Source
+) -> None:
+    def interrupt() -> None:
+        administer(server, "alter database fresh is_template true")
+        raise KeyboardInterrupt
+
+    left = "cannot drop a template database; the new database is left, .* an interrupt"
+    with pytest.raises(UserError, match=left):
+        load(fresh, REPLICATION_PASSWORD, replace=True, on_commit=interrupt)
+    administer(server, "alter database fresh is_template false")
+
+
 def test_a_server_that_cannot_capture_is_refused(folder: Path) -> None:
     settings = {"wal_level": "replica"}
     server = PostgresServer(folder / "replica", free_port(), PASSWORD, settings)
@@ -624,6 +811,20 @@ def test_a_server_that_cannot_capture_is_refused(folder: Path) -> None:
         connection.close()
     finally:
         server.stop()
+
+
+def test_the_readme_has_every_option_and_variable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    named = set(
+        re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", capsys.readouterr().out)
+    )
+    assert len(named) > 10
+    readme = (PROJECT / "connectors" / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## The source\n")[1].split("\n## ")[0]
+    assert {name for name in named if name not in section} == {"--help"}
 
 
 # ------------------------------------------------------- the replication role
@@ -662,6 +863,47 @@ def test_the_replication_role_reads_captured_tables_and_writes_nothing(
     )
     assert attributes == [(True, True, False, False, False, False)]
     assert session.one("select count(*) from pg_auth_members") == 3  # PostgreSQL's own
+
+
+def test_where_nobody_is_superuser_the_role_replicates_all_the_same(
+    bare_server: PostgresServer,
+) -> None:
+    """As on RDS: nobody can give the attribute, and ``rds_replication`` stands for it."""
+    administer(
+        bare_server,
+        "create role rds_replication",
+        "create role master login createdb createrole password 'master'",
+        "grant rds_replication to master with admin option",
+    )
+    source = Source(port=bare_server.port, database="rds", user="master", password="master")
+    load(source, "first password")
+    load(source, REPLICATION_PASSWORD, replace=True)
+    role = Session(source, user="debezium", password=REPLICATION_PASSWORD)
+    assert role.one("select count(*) from datalake.cdc_events") == 830
+    assert role.one("select pg_has_role('rds_replication', 'member')")
+    assert not role.one("select rolreplication from pg_roles where rolname = 'debezium'")
+    role.connection.close()
+    administer(
+        bare_server,
+        "drop database rds with (force)",
+        "drop role debezium, master, rds_replication",
+    )
+
+
+def test_a_role_that_may_do_more_than_read_is_refused(bare_server: PostgresServer) -> None:
+    source = Source(port=bare_server.port, database="fresh", password=PASSWORD)
+    administer(bare_server, "create role debezium superuser createdb bypassrls")
+    too_much = "debezium is there with SUPERUSER, CREATEDB, BYPASSRLS, .* run ALTER ROLE "
+    for replaces in (False, True):
+        with pytest.raises(UserError, match=too_much) as error:
+            load(source, REPLICATION_PASSWORD, replace=replaces)
+    alter = re.search("ALTER ROLE [^,]*", str(error.value))
+    assert alter is not None
+    with pytest.raises(psycopg2.OperationalError, match="does not exist"):
+        Session(source)
+    administer(bare_server, alter[0])
+    load(source, REPLICATION_PASSWORD, replace=True)
+    administer(bare_server, "drop database fresh", "drop role debezium")
 
 
 def test_the_publication_names_twelve_tables_with_their_whole_old_rows(
@@ -836,10 +1078,7 @@ def test_a_change_reaches_the_orders_that_show_it_in_one_statement(
     assert 0 < len(affected) < 830
     session.do(statement)
     session.do("set constraints all immediate")
-    calls = session.one(
-        "select calls from pg_stat_xact_user_functions where funcname = 'write_events'"
-    )
-    assert calls == 1
+    assert count_calls(session, "write_events") == 1
     session.connection.commit()
     events = capture.events()
     assert sorted(events) == [("U", order_id) for order_id in affected]
@@ -893,6 +1132,98 @@ def test_what_is_rolled_back_to_a_savepoint_is_no_event(
         "rollback to before",
     )
     assert capture.events() == [("U", 10248)]
+    assert_outbox_is_right(session)
+
+
+def count_calls(session: Session, function: str) -> int:
+    """How often the open transaction has called it."""
+    calls: int = session.one(
+        "select coalesce(sum(calls), 0)::int from pg_stat_xact_user_functions"
+        " where funcname = %s",
+        function,
+    )
+    return calls
+
+
+def test_many_statements_are_one_call_at_commit(session: Session, capture: Capture) -> None:
+    """A call a statement, each over all noted rows, took the square of their number."""
+    for order_id in range(10248, 10298):
+        session.do("update datalake.orders set freight = 1 where order_id = %s", order_id)
+    session.do(
+        "with lines as (update datalake.order_details set quantity = 1"
+        " where order_id = 10300 returning *)"
+        " update datalake.orders set freight = 1 where order_id = 10301"
+    )
+    session.do("set constraints all immediate")
+    assert count_calls(session, "write_changed_orders") == 1
+    # And again once it has been called, though the transaction goes on.
+    session.do("set constraints all deferred")
+    for order_id in (10248, 10302, 10303):
+        session.do("update datalake.orders set freight = 2 where order_id = %s", order_id)
+    session.do("set constraints all immediate")
+    assert count_calls(session, "write_changed_orders") == 2
+    session.connection.commit()
+    changed = [*range(10248, 10298), 10300, 10301, 10248, 10302, 10303]
+    assert capture.events() == [("U", order_id) for order_id in changed]
+    assert_outbox_is_right(session)
+
+
+FREIGHT = "update datalake.orders set freight = 1 where order_id = "
+
+
+@pytest.mark.parametrize(
+    ("statements", "expected"),
+    [
+        (
+            ["savepoint here", f"{FREIGHT} 10248", "rollback to here", f"{FREIGHT} 10249"],
+            [10249],
+        ),
+        (
+            ["savepoint here", f"{FREIGHT} 10248", "release here", f"{FREIGHT} 10249"],
+            [10248, 10249],
+        ),
+        (
+            [
+                f"{FREIGHT} 10248",
+                "savepoint here",
+                "set constraints all immediate",
+                f"{FREIGHT} 10249",
+                "rollback to here",
+                f"{FREIGHT} 10250",
+            ],
+            [10248, 10250],
+        ),
+        (
+            [
+                f"{FREIGHT} 10248",
+                "set constraints all immediate",
+                "set constraints all deferred",
+                "savepoint here",
+                f"{FREIGHT} 10249",
+                "rollback to here",
+                f"{FREIGHT} 10250",
+            ],
+            [10248, 10250],
+        ),
+        (
+            [
+                "merge into datalake.orders using (values (10248, 'delete'),"
+                " (10249, 'update'), (11078, 'insert')) as wanted (id, what)"
+                " on order_id = id"
+                " when matched and what = 'delete' then delete"
+                " when matched then update set freight = 1"
+                " when not matched then insert (order_id) values (id)"
+            ],
+            [10248, 10249, 11078],
+        ),
+    ],
+    ids=["undone", "released", "undone call", "called before", "merge"],
+)
+def test_no_noted_order_is_lost(
+    session: Session, capture: Capture, statements: list[str], expected: list[int]
+) -> None:
+    session.run(*statements)
+    assert sorted(order_id for _, order_id in capture.events()) == expected
     assert_outbox_is_right(session)
 
 
@@ -1143,6 +1474,49 @@ def test_orders_that_take_from_stock_do_not_deadlock(
     assert_outbox_is_right(session)
 
 
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (
+            "insert into datalake.order_details values (10248, 1, 18, 1, 0)",
+            "update datalake.orders set freight = 1 where order_id = 10248",
+        ),
+        (
+            "insert into datalake.orders (order_id) values (11078)",
+            "insert into datalake.order_details values (11078, 1, 18, 1, 0)",
+        ),
+    ],
+    ids=["line first", "order first"],
+)
+def test_filling_waits_for_writers_and_they_for_it(
+    source: Source, session: Session, statements: tuple[str, str]
+) -> None:
+    """Whichever table a writer comes to first, nobody is ended as part of a deadlock."""
+    session.run("update datalake.cdc_events set customer = null where order_id = 10248")
+    clerk, other, filling = Session(source), Session(source), Session(source)
+    first, second = statements
+    clerk.do(first)
+    with ThreadPoolExecutor(1) as pool:
+        filled = pool.submit(filling.run, "call datalake.fill_cdc_events()")
+        time.sleep(0.3)
+        assert not filled.done()
+        clerk.do(second)
+        clerk.connection.commit()
+        filled.result(timeout=10)
+    assert_outbox_is_right(session)
+
+    filling.do("call datalake.fill_cdc_events()")
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(other.run, f"{FREIGHT} 10249")
+        time.sleep(0.3)
+        assert not written.done()
+        filling.connection.commit()
+        written.result(timeout=10)
+    assert_outbox_is_right(session)
+    for open_session in (clerk, other, filling):
+        open_session.connection.close()
+
+
 CUSTOMERS = ("ALFKI", "VINET", "TOMSP")
 
 
@@ -1199,6 +1573,15 @@ def random_statement(dice: random.Random, changes_keys: bool) -> str:
     )
 
 
+# What a transaction may do between its statements: an order that was noted stays noted.
+INTERLUDES = (
+    "savepoint here",
+    "rollback to here",
+    "set constraints all immediate",
+    "set constraints all deferred",
+)
+
+
 def storm(
     source: Source, seed: int, count: int, longest: int, changes_keys: bool = True
 ) -> Counter[str]:
@@ -1207,8 +1590,12 @@ def storm(
     endings: Counter[str] = Counter()
     for _ in range(count):
         try:
+            if longest > 1:
+                session.do("savepoint here")
             for _ in range(dice.randrange(longest) + 1):
                 session.do(random_statement(dice, changes_keys))
+                if longest > 1 and dice.random() < 0.3:
+                    session.do(dice.choice(INTERLUDES))
             if dice.random() < 0.1:
                 session.connection.rollback()
                 endings["rolled back"] += 1

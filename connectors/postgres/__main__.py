@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import getpass
 import os
+import signal
 import sys
 
 from connectors.postgres.load import REPLICATION_ROLE, Loaded, Source, existing, load
@@ -16,6 +17,14 @@ BAR_WIDTH = 30
 def main(arguments: list[str] | None = None) -> int:
     """Load Northwind as a source database; 1 after an error, which is one sentence."""
     options = _parser().parse_args(arguments)
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        return _load(options)
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)
+
+
+def _load(options: argparse.Namespace) -> int:
     try:
         source = _source(options)
         replication_password = _replication_password()
@@ -121,7 +130,13 @@ def _replace_if_allowed(
         hold_back=options.hold_back,
         replace=options.yes or bool(there),
         progress=progress,
+        on_commit=_ignore_interrupts,
     )
+
+
+def _ignore_interrupts() -> None:
+    """Too late to stop: what the commit comes to is said, and that is the end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _draw(table: str, done: int, total: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import signal
+import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -12,17 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import psycopg2
-from psycopg2 import sql
+from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
-from connectors.postgres import northwind
+from connectors.postgres import checks, northwind
+from connectors.postgres.checks import REPLICATION_ROLE as REPLICATION_ROLE
+from connectors.postgres.checks import SCHEMA
 from ingest.errors import UserError
 
 SQL_FILES = Path(__file__).parent
-SCHEMA = "datalake"
 PUBLICATION = "datalake"
-REPLICATION_ROLE = "debezium"
 ROWS_A_COPY = 200
+LOCK_TIMEOUT = "5s"
+NOTHING_CHANGED = "nothing was changed"
 
 Progress = Callable[[str, int, int], None]
 """Told now and then: the table, how many rows are loaded, how many there are."""
@@ -54,10 +58,14 @@ def existing(source: Source) -> list[str]:
     """What a load would replace, in words.
 
     Raises:
-        UserError: the server cannot be reached, or not as this user.
+        UserError: the server cannot be reached, or not as this user, or no load is
+            possible there (see ``checks``).
     """
     is_there = _has_database(source)
     with _session(source if is_there else _beside(source)) as cursor:
+        checks.require_server(cursor)
+        if is_there:
+            checks.require_database(cursor)
         cursor.execute(
             """
             select 'schema ' || nspname from pg_namespace
@@ -86,6 +94,7 @@ def load(
     replace: bool = False,
     progress: Progress | None = None,
     folder: Path = northwind.ROWS,
+    on_commit: Callable[[], None] = lambda: None,
 ) -> Loaded:
     """Make schema, rows, outbox, publication and replication role; all of it or nothing.
 
@@ -96,9 +105,12 @@ def load(
         replace: whether what is there already may go (see ``existing``).
         progress: told how far the load is.
         folder: of the CSV files.
+        on_commit: called before the commit; until then, an interrupt or an error in it
+            undoes everything.
 
     Raises:
-        UserError: and then the server is as it was before.
+        UserError: and then the server is as it was before, unless the message says
+            something else.
     """
     if not replication_password:
         raise UserError(f"the role {REPLICATION_ROLE} needs a password")
@@ -107,21 +119,33 @@ def load(
     tables = [northwind.read_table(table, hold_back, folder) for table in northwind.TABLES]
     if not replace and (there := existing(source)):
         raise UserError(
-            f"database {source.database} has {', '.join(there)} already;"
-            " nothing was changed"
+            f"database {source.database} has {', '.join(there)} already; {NOTHING_CHANGED}"
         )
 
-    is_new = not _has_database(source)
-    if is_new:
-        _administer(source, "create database {}")
+    is_made = False
     try:
+        if not _has_database(source):
+            with _interrupts_wait():
+                _administer(source, "create database {}", NOTHING_CHANGED)
+                is_made = True
         with _session(source) as cursor:
+            cursor.execute("select set_config('lock_timeout', %s, true)", (LOCK_TIMEOUT,))
+            # From here on the transaction has a number, and a slot that somebody makes
+            # now waits for its end: the check misses none.
+            cursor.execute("select pg_current_xact_id()")
+            checks.require_server(cursor)
+            checks.require_database(cursor)
             if replace:
                 _drop(cursor)
-            return _load(cursor, tables, replication_password, progress)
-    except BaseException:
-        if is_new:
-            _administer(source, "drop database {}")
+            loaded = _load(cursor, tables, replication_password, progress)
+            on_commit()
+        return loaded
+    except BaseException as error:
+        if is_made:
+            reason = str(error) or "an interrupt"
+            left = f"the new database is left, and has to be dropped, after: {reason}"
+            with _interrupts_wait():
+                _administer(source, "drop database {}", left)
         raise
 
 
@@ -131,7 +155,6 @@ def _load(
     replication_password: str,
     progress: Progress | None,
 ) -> Loaded:
-    _require_logical_wal(cursor)
     _run_file(cursor, "tables.sql")
     _copy(cursor, tables, progress)
     # The triggers come after the rows: filling makes one event an order.
@@ -145,8 +168,16 @@ def _load(
 
 
 def _drop(cursor: Any) -> None:
-    cursor.execute(_named("drop publication if exists {}", PUBLICATION))
-    cursor.execute(_named("drop schema if exists {} cascade", SCHEMA))
+    try:
+        cursor.execute(_named("drop publication if exists {}", PUBLICATION))
+        cursor.execute(_named("drop schema if exists {} cascade", SCHEMA))
+    except errors.LockNotAvailable as error:
+        cursor.connection.rollback()
+        holders = ", ".join(checks.lock_holders(cursor)) or "a session that is gone now"
+        raise UserError(
+            f"the schema {SCHEMA} is in use by {holders}; {NOTHING_CHANGED}: wait for its"
+            " end, or end it (select pg_terminate_backend(PROCESS)), then load again"
+        ) from error
 
 
 def _copy(cursor: Any, tables: list[northwind.Table], progress: Progress | None) -> None:
@@ -179,18 +210,6 @@ def _set_password(cursor: Any, password: str) -> None:
     )
 
 
-def _require_logical_wal(cursor: Any) -> None:
-    cursor.execute("show wal_level")
-    (wal_level,) = cursor.fetchone()
-    if wal_level != "logical":
-        raise UserError(
-            f"the server's wal_level is {wal_level}, and changes are captured only where it"
-            " is logical: run ALTER SYSTEM SET wal_level = logical, restart the server"
-            " (on RDS: rds.logical_replication = 1 in the parameter group, and a reboot),"
-            " then load again"
-        )
-
-
 def _run_file(cursor: Any, name: str) -> None:
     cursor.execute((SQL_FILES / name).read_text(encoding="utf-8"))
 
@@ -221,9 +240,12 @@ def _beside(source: Source) -> Source:
     return dataclasses.replace(source, database="postgres")
 
 
-def _administer(source: Source, statement: str) -> None:
+def _administer(source: Source, statement: str, outcome: str) -> None:
     """Run a statement about the database, which takes a session of another one."""
-    with _errors_said(source), closing(_connect(_beside(source))) as connection:
+    with (
+        _errors_said(source, outcome),
+        closing(_connect(_beside(source))) as connection,
+    ):
         connection.autocommit = True
         with connection.cursor() as cursor:
             cursor.execute(_named(statement, source.database))
@@ -233,35 +255,63 @@ def _administer(source: Source, statement: str) -> None:
 def _session(source: Source) -> Iterator[Any]:
     """A cursor in one transaction, committed at the end or rolled back."""
     with (
-        _errors_said(source),
+        _errors_said(source, NOTHING_CHANGED),
         closing(_connect(source)) as connection,
-        connection,
         connection.cursor() as cursor,
     ):
         yield cursor
+        try:
+            connection.commit()
+        except psycopg2.Error as error:
+            if not connection.closed:
+                raise
+            raise UserError(
+                f"the session on {source.host}:{source.port}, database {source.database},"
+                " ended while it committed, so it is not known whether anything was"
+                f" changed: {_one_line(error)}"
+            ) from error
 
 
 @contextmanager
-def _errors_said(source: Source) -> Iterator[None]:
+def _errors_said(source: Source, outcome: str) -> Iterator[None]:
     """What the server refuses is the user's to mend: say its reason, and where it was."""
     try:
         yield
     except psycopg2.Error as error:
         if error.diag.message_primary is None:
-            raise _unreachable(source, error) from error
+            raise UserError(f"{_unreachable(source, error)}; {outcome}") from error
         where = f" ({error.diag.context})" if error.diag.context else ""
         raise UserError(
             f"database {source.database}, as user {source.user}:"
-            f" {error.diag.message_primary}{where}; nothing was changed"
+            f" {error.diag.message_primary}{where}; {outcome}"
         ) from error
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Have Ctrl-C wait for the end of the block, which then knows what it has done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread is interrupted
+        return
+    interrupts = []
+    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        raise KeyboardInterrupt
+
+
 def _unreachable(source: Source, error: psycopg2.Error) -> UserError:
-    reason = " ".join(str(error).split())
     return UserError(
         f"no session on {source.host}:{source.port}, database {source.database},"
-        f" as user {source.user}: {reason}"
+        f" as user {source.user}: {_one_line(error)}"
     )
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
 def _connect(source: Source) -> Any:

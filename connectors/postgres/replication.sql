@@ -29,16 +29,30 @@ create publication datalake for table
     datalake.territories,
     datalake.cdc_events;
 
--- Roles belong to the server: one that is there already, from another load, is kept.
+-- Roles belong to the server: one that is there already, from another load, is kept. What
+-- it has is not given again, as only a superuser may alter a role that replicates. On RDS
+-- nobody is one: there, members of rds_replication may replicate.
 do $$
 begin
     if not exists (select from pg_catalog.pg_roles where rolname = 'debezium') then
         create role debezium;
     end if;
+
+    if not (select rolcanlogin from pg_catalog.pg_roles where rolname = 'debezium') then
+        alter role debezium login;
+    end if;
+
+    if exists (select from pg_catalog.pg_roles where rolname = 'rds_replication') then
+        if not pg_catalog.pg_has_role('debezium', 'rds_replication', 'member') then
+            grant rds_replication to debezium;
+        end if;
+    elsif not (
+        select rolreplication from pg_catalog.pg_roles where rolname = 'debezium'
+    ) then
+        alter role debezium replication;
+    end if;
 end
 $$;
-
-alter role debezium with login replication;
 
 -- It reads the tables of the publication and nothing else. It writes nothing: the
 -- publication is made here, and heartbeats need no table of their own.
