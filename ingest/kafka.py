@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from ingest.errors import UserError
@@ -43,7 +44,7 @@ def read_options(spark: SparkSession, path: Path) -> dict[str, str]:
     jvm: Any = spark._jvm
     try:
         properties = jvm.org.apache.kafka.common.utils.Utils.loadProps(str(path))
-    except Py4JJavaError as error:
+    except IllegalArgumentException as error:
         raise UserError(f"cannot read {path}: it holds a malformed \\u") from error
     known = set(jvm.org.apache.kafka.clients.consumer.ConsumerConfig.configNames())
     options = {}

@@ -14,17 +14,13 @@
                 {%- for row in run_query('show tables in ' ~ source.schema) -%}
                     {%- do known.append(row[1]) -%}
                 {%- endfor -%}
-                {%- for row in run_query('describe schema ' ~ source.schema) -%}
-                    {%- if row[0] == 'Location' -%}
-                        {%- do known.append(row[1]) -%}
-                    {%- endif -%}
-                {%- endfor -%}
             {%- endif -%}
             {%- if source.name in known -%}
                 {#- a session that lives on remembers the files that it has seen -#}
                 {%- do run_query('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
             {%- else -%}
-                {%- if source.name not in written_tables(known[-1]) -%}
+                {%- set folder = schema_folder(source.schema) -%}
+                {%- if source.name not in written_tables(folder) -%}
                     {{ exceptions.raise_compiler_error(
                         'bronze.' ~ source.name ~ ' has not been ingested: list its topic'
                         ~ ' in the ingest\'s topics file and run python -m ingest once'
@@ -35,7 +31,7 @@
                     ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
                     ~ " 'hoodie.write.auto.upgrade' = 'false',"
                     ~ " 'hoodie.metadata.enable' = 'false')"
-                    ~ " location '" ~ known[-1] ~ '/' ~ source.name ~ "'"
+                    ~ " location '" ~ folder ~ '/' ~ source.name ~ "'"
                 ) -%}
             {%- endif -%}
         {%- endfor -%}

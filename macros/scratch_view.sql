@@ -6,13 +6,9 @@
     double that every time.
 #}
 {% macro scratch_view(name, query) -%}
-    {%- set folder = namespace(path=none) -%}
-    {%- for row in run_query('describe schema ' ~ generate_schema_name('staging', none))
-        if row[0] == 'Location' -%}
-        {%- set folder.path = row[1] ~ '/' ~ name -%}
-    {%- endfor -%}
+    {%- set path = schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
     {%- do run_query(
-        "insert overwrite directory '" ~ folder.path ~ "' using parquet " ~ query
+        "insert overwrite directory '" ~ path ~ "' using parquet " ~ query
     ) -%}
-    create or replace temporary view {{ name }} using parquet options (path '{{ folder.path }}')
+    create or replace temporary view {{ name }} using parquet options (path '{{ path }}')
 {%- endmacro %}
