@@ -40,7 +40,10 @@ class SingleBuild(dbtPlugin):
         command = getattr(flags, "WHICH", None)
         if not embedded or command not in CONNECTING:
             return
-        lake = lake_root()
+        try:
+            lake = lake_root()
+        except UserError as error:
+            raise RuntimeError(str(error)) from error
         if command in BUILDING and not _has(lake, "bronze"):
             raise RuntimeError(
                 f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m"

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from demo.landing import land
 from ingest.cli import main as ingest
 from ingest.config import lake_root
+from ingest.errors import UserError
 from ingest.session import spark_session
 from serving.dashboard.__main__ import main as dashboard
 
@@ -97,8 +98,13 @@ def _show_gold(spark: SparkSession) -> None:
 def main() -> int:
     """Run the demonstration; 0 where everything went well."""
     seconds: dict[str, float] = {}
+    try:
+        lake = Path(lake_root())
+    except UserError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
     with _step("land: recorded Debezium events, as an S3 sink writes them", seconds):
-        landing = Path(lake_root()) / "landing"
+        landing = lake / "landing"
         print(f"   {land(landing):,} records below {landing}")
     with _step("start Spark", seconds):
         spark = spark_session()

@@ -18,11 +18,19 @@ def lake_root() -> str:
     """The folder or URL that everything local lives below (``LAKE_ROOT``).
 
     Raises:
-        UserError: it is the root of the file system.
+        UserError: it is the root of the file system, or its path has a space or another
+            character that a URL writes otherwise: Hudi 1.2.0 takes the catalogue's URLs
+            for paths, and does not find its own tables there.
     """
     root = (os.environ.get("LAKE_ROOT") or ".lake").rstrip("/")
     if not root:
         raise UserError("LAKE_ROOT is /: name a folder for the lake")
+    place = root if "://" in root else str(Path(root).absolute())
+    if re.search(r'[\s%"<>\\^`{|}\[\]]', place):
+        raise UserError(
+            f"the lake's path has a character that Hudi cannot find again: {place}; set"
+            " LAKE_ROOT to one without spaces, quotes, brackets and percent signs"
+        )
     return root
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3  # type: ignore[import-untyped]
 import pytest
 
 from connectors.stack import jars
@@ -55,6 +56,8 @@ def aws() -> Iterator[Aws]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in server.environment.items():
             patch.setenv(name, value)
+        # boto3 remembers the credentials that it found first.
+        patch.setattr(boto3, "DEFAULT_SESSION", None)
         yield server
     server.stop()
 

