@@ -66,7 +66,8 @@ clean: ## stop the stack; remove the lake and what dbt made
 	  else "setup: Python 3.11 or 3.12 is needed, this is %d.%d; name one: make PYTHON=…" % v[:2])'
 	@$(PYTHON) -m venv .venv
 	@pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+	  --config-settings editable_mode=compat -e .
 	@sh ingest/java.sh
 	@touch $@
 
