@@ -15,6 +15,7 @@ import pytest
 from connectors.postgres import northwind
 from connectors.stack import jars
 from connectors.stack.__main__ import main
+from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
 from ingest.errors import UserError
@@ -305,3 +306,32 @@ def test_a_broken_start_leaves_nothing_but_logs(
     assert processes_of(other_root) == []
     left = {path.name for path in stack.folder.iterdir()}
     assert left == {"logs"}
+
+
+def fake_postgres(folder: Path, version: str) -> Path:
+    folder.mkdir()
+    for name in ("initdb", "postgres"):
+        (folder / name).write_text(f"#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n")
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_the_version_that_made_the_data_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fake_postgres(tmp_path / "newest", "99.1")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    server = PostgresServer(tmp_path / "server", 1, "")
+    assert server.find_binaries() == find_binaries() == folder
+    server.data.mkdir(parents=True)
+    version = server.data / "PG_VERSION"
+    version.write_text("99\n")
+    assert server.find_binaries() == folder
+    version.write_text("98\n")
+    with pytest.raises(UserError, match=r"PostgreSQL 98 made .*install postgresql-98"):
+        server.find_binaries()
+    with pytest.raises(UserError, match="no PostgreSQL 98"):
+        server.start()
+    version.write_text("")
+    with pytest.raises(UserError, match="no version"):
+        server.find_binaries()

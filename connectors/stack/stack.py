@@ -18,7 +18,7 @@ from connectors.postgres.load import REPLICATION_ROLE, Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
-from connectors.stack.postgres import SUPERUSER, PostgresServer, find_binaries
+from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
 from ingest.errors import UserError
 from ingest.lock import only_one
@@ -143,7 +143,7 @@ class Stack:
         """
         with only_one(str(self.root), "stack"):
             jars.find_java()
-            find_binaries()
+            self.postgres.find_binaries()
             jars.fetch()
             if not self.is_complete:
                 self._clear()
