@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -18,6 +19,7 @@ from connectors.stack.__main__ import main
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
+from connectors.stack.status import bronze_state
 from ingest.errors import UserError
 
 pytest_plugins = ["tests.servers"]
@@ -335,3 +337,17 @@ def test_the_version_that_made_the_data_is_taken(
     version.write_text("")
     with pytest.raises(UserError, match="no version"):
         server.find_binaries()
+
+
+def test_a_rejected_record_is_not_behind(tmp_path: Path) -> None:
+    marks = {
+        "orders": {"batch": 2, "offsets": {ORDERS: 7, OUTBOX: 9}},
+        "rejected_events": {"batch": 1, "offsets": {ORDERS: 8, OUTBOX: 3}},
+    }
+    for table, mark in marks.items():
+        timeline = tmp_path / "warehouse" / "bronze.db" / table / ".hoodie"
+        timeline.mkdir(parents=True)
+        metadata = {"lakehouse.mark": json.dumps(mark)}
+        commit = {"extraMetadata": metadata, "partitionToWriteStats": {}}
+        (timeline / "1.commit").write_text(json.dumps(commit))
+    assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}

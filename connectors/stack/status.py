@@ -22,7 +22,7 @@ class BronzeState:
     """What bronze's commits say.
 
     Attributes:
-        offsets: the highest offset held, by ``topic/partition``.
+        offsets: the highest offset held or rejected, by ``topic/partition``.
         newest_batch: the newest commit's ``ingest_batch``, 0 without one.
         rejected: the rows of ``rejected_events``.
         is_rejected_exact: whether all its commits are still on the timeline.
@@ -41,8 +41,10 @@ def bronze_state(root: Path) -> BronzeState:
     for table in sorted((root / "warehouse" / "bronze.db").glob("*")):
         mark = next((m for c in _commits(table) if (m := _mark(c)) is not None), {})
         newest = max(newest, mark.get("batch", 0))
+        # A topic's last record may be in its table or, rejected, among the others'.
+        for place, offset in mark.get("offsets", {}).items():
+            offsets[place] = max(offset, offsets.get(place, -1))
         if table.name != REJECTED_TABLE:
-            offsets.update(mark.get("offsets", {}))
             continue
         rejected = sum(
             stat["numWrites"]
