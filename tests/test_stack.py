@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,8 @@ from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
 from connectors.stack.status import bronze_state
 from ingest.errors import UserError
+from tests import faults
+from tests.source import SILVER
 
 pytest_plugins = ["tests.servers"]
 
@@ -351,3 +355,26 @@ def test_a_rejected_record_is_not_behind(tmp_path: Path) -> None:
         commit = {"extraMetadata": metadata, "partitionToWriteStats": {}}
         (timeline / "1.commit").write_text(json.dumps(commit))
     assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}
+
+
+@pytest.mark.parametrize(
+    ("offsets", "is_whole"),
+    [([0, 1, 2], True), ([0, 1], False), ([], False), ([0, 2], False), ([0, 1, 1], False)],
+)
+def test_a_missing_record_is_noticed(
+    offsets: list[int], is_whole: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Bronze:
+        def rows(self, table: str) -> list[dict[str, int]]:
+            return [{"kafka_offset": offset} for offset in offsets]
+
+        def topic_ends(self) -> dict[str, int]:
+            return {f"demo.datalake.{table}/0": 3 for table, _ in SILVER.values()}
+
+    monkeypatch.setattr(faults, "Lake", lambda root: Bronze())
+    pipeline: Any = SimpleNamespace(lake=Path(), stack=Bronze())
+    if is_whole:
+        faults.assert_each_record_once(pipeline)
+    else:
+        with pytest.raises(AssertionError):
+            faults.assert_each_record_once(pipeline)
