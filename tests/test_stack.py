@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -24,6 +26,7 @@ from connectors.stack.stack import Stack
 from connectors.stack.status import bronze_state
 from ingest.errors import UserError
 from tests import faults
+from tests.conftest import PROJECT
 from tests.source import SILVER
 
 pytest_plugins = ["tests.servers"]
@@ -314,6 +317,12 @@ def test_a_broken_start_leaves_nothing_but_logs(
     assert left == {"logs"}
 
 
+def write_file(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("precious")
+    return path
+
+
 def fake_postgres(folder: Path, version: str) -> Path:
     folder.mkdir()
     for name in ("initdb", "postgres"):
@@ -355,6 +364,35 @@ def test_a_rejected_record_is_not_behind(tmp_path: Path) -> None:
         commit = {"extraMetadata": metadata, "partitionToWriteStats": {}}
         (timeline / "1.commit").write_text(json.dumps(commit))
     assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}
+
+
+def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
+    """Run ``make clean`` elsewhere; the lakes whose stack it stopped."""
+    python = write_file(tmp_path / ".venv" / "bin" / "python")
+    python.write_text(f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped\nexit {code}\n')
+    python.chmod(0o755)
+    subprocess.run(
+        ["make", "-f", str(PROJECT / "Makefile"), "clean"],
+        cwd=tmp_path,
+        env={**os.environ, "LAKE_ROOT": str(lake)},
+        capture_output=True,
+    )
+    return (tmp_path / "stopped").read_text().splitlines()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
+    lake = tmp_path / "a lake"
+    (lake / "stack").mkdir(parents=True)
+    (lake / "live" / "stack").mkdir(parents=True)
+    assert make_clean(tmp_path, lake, code=1) == [f"{lake} -m connectors.stack stop"]
+    assert (lake / "live" / "stack").exists()
+    (tmp_path / "stopped").unlink()
+    assert make_clean(tmp_path, lake, code=0) == [
+        f"{lake} -m connectors.stack stop",
+        f"{lake}/live -m connectors.stack stop",
+    ]
+    assert not lake.exists()
 
 
 @pytest.mark.parametrize(
