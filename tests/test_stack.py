@@ -13,18 +13,21 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
 from connectors.postgres import northwind
-from connectors.stack import jars
+from connectors.stack import jars, postgres
 from connectors.stack.__main__ import main
+from connectors.stack.folders import MARKER, claim
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
+from connectors.stack.stack import FINISHED, UNFINISHED, Stack, free_ports
 from connectors.stack.status import bronze_state
+from demo import live
 from ingest.errors import UserError
+from ingest.lock import only_one
 from tests import faults
 from tests.conftest import PROJECT
 from tests.source import SILVER
@@ -314,13 +317,88 @@ def test_a_broken_start_leaves_nothing_but_logs(
     assert stack.running() == []
     assert processes_of(other_root) == []
     left = {path.name for path in stack.folder.iterdir()}
-    assert left == {"logs"}
+    assert left == {"logs", MARKER}
+
+
+# From here on, nothing needs a server.
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lake where every start would succeed, but for the parts' own."""
+    root = tmp_path / "a lake"
+    monkeypatch.setenv("LAKE_ROOT", str(root))
+
+    def fail(*arguments: object) -> NoReturn:
+        raise UserError("the parts were to start")
+
+    monkeypatch.setattr(Stack, "_start_parts", fail)
+    monkeypatch.setattr(jars, "find_java", lambda: "java")
+    monkeypatch.setattr(jars, "fetch", lambda: False)
+    monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
+    return root
+
+
+def write_state(root: Path) -> Stack:
+    """As a stack is that was started once."""
+    with free_ports() as free_port:
+        names = ("postgres", "kafka", "controller", "connect")
+        ports = {name: free_port() for name in names}
+    claim(root / "stack", FINISHED)
+    state = {"ports": ports, "connectors": ["source-outbox"]}
+    (root / "stack" / "state.json").write_text(json.dumps(state))
+    return Stack(root)
 
 
 def write_file(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("precious")
     return path
+
+
+@pytest.mark.parametrize("command", [["start"], ["stop", "--remove"]])
+def test_a_foreign_folder_is_left_alone(
+    root: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_file(root / "stack" / "docker" / "compose.yaml")
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert f"{root}/stack holds files" in said
+    assert f"rm -r '{root}/stack'" in said
+    assert file.exists()
+
+
+def test_a_database_whose_state_is_lost_is_left_alone(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_file(write_state(root).postgres.data / "PG_VERSION")
+    (root / "stack" / "state.json").unlink()
+    assert main(["start"]) == 1
+    assert "state.json is lost" in capsys.readouterr().err
+    assert file.exists()
+    assert main(["stop", "--remove"]) == 0
+    assert not (root / "stack").exists()
+
+
+def test_what_a_first_start_left_is_removed(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim(root / "stack", UNFINISHED)
+    write_file(root / "stack" / "kafka" / "meta.properties")
+    assert main(["start"]) == 1
+    assert "the parts were to start" in capsys.readouterr().err
+    assert not (root / "stack").exists()
+
+
+def test_a_stack_without_a_marker_is_known_by_its_state(root: Path) -> None:
+    """As older versions made them."""
+    stack = write_state(root)
+    (stack.folder / MARKER).unlink()
+    assert main(["start"]) == 1
+    assert (stack.folder / MARKER).read_text() == FINISHED
+    (stack.folder / MARKER).unlink()
+    assert main(["stop", "--remove"]) == 0
+    assert not stack.folder.exists()
 
 
 def fake_postgres(folder: Path, version: str) -> Path:
@@ -364,6 +442,49 @@ def test_a_rejected_record_is_not_behind(tmp_path: Path) -> None:
         commit = {"extraMetadata": metadata, "partitionToWriteStats": {}}
         (timeline / "1.commit").write_text(json.dumps(commit))
     assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}
+
+
+@pytest.mark.parametrize("command", [["stop"], ["stop", "--remove"]])
+def test_no_stop_beside_a_start(
+    root: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = write_state(root)
+    with only_one(str(root), "stack"):
+        assert main(command) == 1
+    assert f"another stack (process {os.getpid()})" in capsys.readouterr().err
+    assert stack.state_file.exists()
+
+
+def test_a_stop_makes_no_lake(root: Path) -> None:
+    assert main(["stop", "--remove"]) == 0
+    assert not root.exists()
+
+
+def test_live_leaves_a_foreign_folder_alone(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write_file(root / "live" / "recording.mp4")
+    assert live.main() == 1
+    assert f"live: {root}/live holds files" in capsys.readouterr().err
+    assert [*file.parent.iterdir()] == [file]
+
+
+@pytest.mark.parametrize("name", ["ingest", "live"])
+def test_live_removes_nothing_below_an_older_run(
+    root: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claim(root / "live", "")
+    file = write_file(root / "live" / "warehouse" / "bronze")
+    with only_one(str(root / "live"), name):
+        assert live.main() == 1
+    assert f"another {name} (process {os.getpid()})" in capsys.readouterr().err
+    assert file.exists()
+    # Once it is gone, the run begins anew; the lock's file stays what others lock.
+    lock = (root / "live" / f"{name}.lock").stat().st_ino
+    assert live.main() == 1
+    assert "the parts were to start" in capsys.readouterr().err
+    assert not file.parent.exists()
+    assert (root / "live" / f"{name}.lock").stat().st_ino == lock
 
 
 def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
