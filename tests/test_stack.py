@@ -401,6 +401,23 @@ def test_a_stack_without_a_marker_is_known_by_its_state(root: Path) -> None:
     assert not stack.folder.exists()
 
 
+def test_the_line_for_psql_is_one_for_the_shell(root: Path, tmp_path: Path) -> None:
+    stack = write_state(root)
+    stack._make_passwords()
+    psql = tmp_path / "bin" / "psql"
+    psql.parent.mkdir()
+    psql.write_text('#!/bin/sh\necho "$PGPASSWORD" "$@"\n')
+    psql.chmod(0o755)
+    environment = {"PATH": f"{psql.parent}:{os.environ['PATH']}"}
+    said = subprocess.check_output(
+        stack.psql_command(), shell=True, env=environment, text=True
+    )
+    password = (stack.secrets / "postgres").read_text()
+    assert said == (
+        f"{password} -h 127.0.0.1 -p {stack.ports.postgres} -U postgres northwind\n"
+    )
+
+
 def fake_postgres(folder: Path, version: str) -> Path:
     folder.mkdir()
     for name in ("initdb", "postgres"):

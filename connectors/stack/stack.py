@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -287,8 +288,9 @@ class Stack:
 
     def psql_command(self) -> str:
         """How to reach the source database by hand."""
+        password = shlex.quote(str(self.secrets / SUPERUSER))
         return (
-            f'PGPASSWORD="$(cat {self.secrets / SUPERUSER})" psql -h 127.0.0.1'
+            f'PGPASSWORD="$(cat {password})" psql -h 127.0.0.1'
             f" -p {self.ports.postgres} -U {SUPERUSER} {DATABASE}"
         )
 
