@@ -461,6 +461,33 @@ def test_a_rejected_record_is_not_behind(tmp_path: Path) -> None:
     assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}
 
 
+@pytest.mark.parametrize("port", ["70000", "0", "-1", "http"])
+def test_no_port_is_said(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["start", f"--kafka-port={port}"])
+    assert f"'{port}' is no port: 1 to 65535" in capsys.readouterr().err
+
+
+def test_two_parts_do_not_share_a_port(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with free_ports() as free_port:
+        port = str(free_port())
+    assert main(["start", "--kafka-port", port, "--connect-port", port]) == 1
+    assert f"port {port} is wanted for kafka and for connect" in capsys.readouterr().err
+    assert not (root / "stack").exists()
+
+
+def test_a_port_asked_for_is_taken_from_another_part(root: Path) -> None:
+    stack = write_state(root)
+    chosen = stack._choose_ports({"kafka": stack.ports.postgres}, set())
+    assert chosen.kafka == stack.ports.postgres
+    assert chosen.connect == stack.ports.connect
+    assert len({*vars(chosen).values()}) == 4
+    with pytest.raises(UserError, match="wanted for postgres and for kafka"):
+        stack._choose_ports({"kafka": stack.ports.postgres}, {"postgres"})
+
+
 @pytest.mark.parametrize("command", [["stop"], ["stop", "--remove"]])
 def test_no_stop_beside_a_start(
     root: Path, command: list[str], capsys: pytest.CaptureFixture[str]

@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from connectors.stack.stack import Stack
+from connectors.stack.stack import VALID_PORTS, Stack
 from connectors.stack.status import describe_parts, describe_state
 from ingest.config import lake_root
 from ingest.errors import UserError
@@ -18,6 +18,18 @@ PORTS = {
     "kafka": "the broker",
     "connect": "Connect's REST interface",
 }
+INTERRUPTED = {
+    "start": "interrupted: what this start began was ended",
+    "status": "interrupted",
+    "stop": "interrupted: some of it may still run; see: python -m connectors.stack status",
+}
+
+
+def port(text: str) -> int:
+    """A port as the command line has it."""
+    if not text.isdecimal() or int(text) not in VALID_PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 1 to 65535")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,7 +50,7 @@ def parser() -> argparse.ArgumentParser:
     for name, what in PORTS.items():
         start.add_argument(
             f"--{name}-port",
-            type=int,
+            type=port,
             metavar="PORT",
             help=f"for {what}; otherwise the one it had last, or a free one",
         )

@@ -441,20 +441,29 @@ class Stack:
 
     def _choose_ports(self, wanted: dict[str, int], ran: set[str]) -> Ports:
         owners = {"postgres": "postgres", "kafka": "broker", "controller": "broker"}
-        chosen = {}
+        last = asdict(self.ports)
+        running = {name for name in last if owners.get(name, name) in ran}
+        # What runs stays, and what is asked for comes before what was chosen once.
+        chosen = {name: last[name] for name in last if name in running}
+        for name, port in wanted.items():
+            if name in running:
+                if port != last[name]:
+                    raise UserError(f"{name} runs already, at port {last[name]}")
+                continue
+            if port in chosen.values():
+                other = next(part for part, its in chosen.items() if its == port)
+                raise UserError(f"port {port} is wanted for {other} and for {name}")
+            if not _is_free(port):
+                raise UserError(f"port {port}, wanted for {name}, is in use")
+            chosen[name] = port
         with free_ports() as free_port:
-            for name, last in asdict(self.ports).items():
-                port = wanted.get(name)
-                if owners.get(name, name) in ran:
-                    if port not in (None, last):
-                        raise UserError(f"{name} runs already, at port {last}")
-                    chosen[name] = last
-                elif port is None:
-                    chosen[name] = last if last and _is_free(last) else free_port()
-                elif _is_free(port):
-                    chosen[name] = port
-                else:
-                    raise UserError(f"port {port}, wanted for {name}, is in use")
+            for name, port in last.items():
+                if name in chosen:
+                    continue
+                taken = set(chosen.values())
+                if not port or port in taken or not _is_free(port):
+                    port = next(free for free in iter(free_port, 0) if free not in taken)
+                chosen[name] = port
         return Ports(**chosen)
 
     def _write_state(self) -> None:
