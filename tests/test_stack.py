@@ -418,6 +418,58 @@ def test_the_line_for_psql_is_one_for_the_shell(root: Path, tmp_path: Path) -> N
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "{}",
+        '{"ports": "x", "connectors": []}',
+        '{"ports": {"postgres": 1}, "connectors": []}',
+        '{"ports": {"postgres": 1, "kafka": 2, "controller": 3, "connect": 0},'
+        ' "connectors": []}',
+    ],
+)
+def test_a_damaged_state_is_said_and_stops_no_stop(
+    root: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = write_state(root)
+    file = write_file(stack.postgres.data / "PG_VERSION")
+    stack.state_file.write_text(text)
+    for command in ("start", "status"):
+        assert main([command]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {stack.state_file} is damaged: ")
+        assert "stop --remove" in said
+    assert main(["stop"]) == 0
+    assert file.exists()
+    assert main(["stop", "--remove"]) == 0
+    assert not stack.folder.exists()
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_status_while_a_start_is_under_way(
+    root: Path,
+    is_first: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if not is_first:
+        write_state(root)
+    pids = {"postgres": 41, "broker": None, "connect": 42}
+    monkeypatch.setattr(Stack, "pids", lambda self: pids)
+    assert main(["status"]) == 0
+    said = capsys.readouterr().out
+    if is_first:
+        assert said.startswith("a start is under way;")
+        assert re.search(r"^postgres +up +41 ", said, re.MULTILINE)
+        assert "answer" not in said
+    else:
+        assert "PostgreSQL does not say its slots: connection to server" in said
+        assert "does not answer" in said
+    assert "newest commit of bronze: none yet" in said
+
+
 def fake_postgres(folder: Path, version: str) -> Path:
     folder.mkdir()
     for name in ("initdb", "postgres"):

@@ -65,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
 def start(stack: Stack, options: argparse.Namespace) -> None:
     """Start the stack and say what runs where."""
     begin = time.monotonic()
+    stack.require_state()
     if len(stack.running()) == PARTS and stack.is_complete:
         print("the stack runs already")
     else:
@@ -85,9 +86,15 @@ def start(stack: Stack, options: argparse.Namespace) -> None:
 
 def status(stack: Stack) -> None:
     """Say how the stack does."""
+    stack.require_state()
     if not stack.running():
         print("the stack does not run; start it: python -m connectors.stack start")
     else:
+        if not stack.is_complete:
+            print(
+                "a start is under way; if it was cut off, end what it left:"
+                " python -m connectors.stack stop"
+            )
         print("\n".join(describe_parts(stack)) + "\n")
     print("\n".join(describe_state(stack)))
 

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg2
+
 from connectors.postgres.load import REPLICATION_ROLE, Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
@@ -269,17 +271,26 @@ class Stack:
         self._move(name, "resume", "RUNNING")
 
     def slots(self) -> dict[str, Slot]:
-        """The replication slots of the source database."""
-        with closing(self.connect_to_source()) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                """
-                select slot_name, active,
-                    pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint
-                from pg_replication_slots where database = %s
-                """,
-                (DATABASE,),
-            )
-            return {name: Slot(active, lag or 0) for name, active, lag in cursor}
+        """The replication slots of the source database.
+
+        Raises:
+            UserError: it does not answer, as while it comes up.
+        """
+        question = """
+            select slot_name, active,
+                pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint
+            from pg_replication_slots where database = %s
+        """
+        try:
+            with (
+                closing(self.connect_to_source()) as connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(question, (DATABASE,))
+                return {name: Slot(active, lag or 0) for name, active, lag in cursor}
+        except psycopg2.Error as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"PostgreSQL does not say its slots: {reason}") from error
 
     def topic_ends(self) -> dict[str, int]:
         """The next offset of every topic the connectors write, by ``topic/partition``."""

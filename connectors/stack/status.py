@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connectors.stack.stack import Stack
+from connectors.stack.stack import Slot, Stack
 from ingest.config import REJECTED_TABLE
 from ingest.errors import UserError
 
@@ -68,24 +68,23 @@ def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def describe_parts(stack: Stack) -> list[str]:
-    """What runs where, one line a part."""
-    ports = stack.ports
-    places = {
-        "postgres": f"127.0.0.1:{ports.postgres}",
-        "broker": f"127.0.0.1:{ports.kafka}",
-        "connect": f"127.0.0.1:{ports.connect}",
+    """What runs where, one line a part; before the first start's end without ports."""
+    ports = {
+        "postgres": stack.ports.postgres,
+        "broker": stack.ports.kafka,
+        "connect": stack.ports.connect,
     }
     logs = stack.logs()
-    rows = [
-        (name, places[name] if pid else "down", str(pid or "-"), str(logs[name]))
-        for name, pid in stack.pids().items()
-    ]
+    rows = []
+    for name, pid in stack.pids().items():
+        place = f"127.0.0.1:{ports[name]}" if ports[name] else "up"
+        rows.append((name, place if pid else "down", str(pid or "-"), str(logs[name])))
     return _table(("part", "where", "pid", "log"), rows)
 
 
 def describe_state(stack: Stack) -> Iterator[str]:
     """Connectors, slots, topics and bronze; what cannot be asked says so."""
-    running = stack.running()
+    running = stack.running() if stack.is_complete else []  # where, only a state says
     if "connect" in running:
         yield from _describe_connectors(stack, is_source_up="postgres" in running)
         yield ""
@@ -99,12 +98,17 @@ def describe_state(stack: Stack) -> Iterator[str]:
 
 
 def _describe_connectors(stack: Stack, *, is_source_up: bool) -> list[str]:
-    slots = stack.slots() if is_source_up else {}
     rows, failures = [], []
+    slots: dict[str, Slot] = {}
+    if is_source_up:
+        try:
+            slots = stack.slots()
+        except UserError as error:
+            failures.append(str(error))
     try:
         states = stack.connect.states()
     except UserError as error:
-        return [str(error)]
+        return [*failures, str(error)]
     for name in sorted(states):
         state, slot = states[name], slots.get(stack.slot_name(name))
         rows.append(
