@@ -20,6 +20,7 @@ from typing import Any
 
 from connectors.postgres.northwind import insert_order
 from connectors.stack.folders import MARKER, claim, clear, require_own
+from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import Stack
 from ingest.config import lake_root
 from ingest.errors import UserError
@@ -213,32 +214,43 @@ def _show_changes(
     return after
 
 
-def main() -> int:
-    """Run the walk-through; 0 where everything went well."""
-    lake = Path(lake_root()).absolute() / "live"
+def _walk_through() -> None:
+    root = lake_root()
+    if "://" in root:
+        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
+    lake = Path(root).absolute() / "live"
     gold = Gold(lake)
     start = time.monotonic()
-    try:
-        print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
-        with _running(lake) as (stack, pipeline):
-            print(f"   streaming after {time.monotonic() - start:.0f} s")
-            print("\n== the snapshot, through to gold")
+    print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
+    with _running(lake) as (stack, pipeline):
+        print(f"   streaming after {time.monotonic() - start:.0f} s")
+        print("\n== the snapshot, through to gold")
+        pipeline.wait_for_build()
+        state = gold.everything()
+        print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
+        print(f"   {time.monotonic() - start:.0f} s after the start")
+        for step in STEPS:
+            print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
+            with closing(stack.connect_to_source()) as connection:
+                step.change(connection)
+                connection.commit()
+            committed = time.time()
             pipeline.wait_for_build()
-            state = gold.everything()
-            print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
-            print(f"   {time.monotonic() - start:.0f} s after the start")
-            for step in STEPS:
-                print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
-                with closing(stack.connect_to_source()) as connection:
-                    step.change(connection)
-                    connection.commit()
-                committed = time.time()
-                pipeline.wait_for_build()
-                state = _show_changes(state, gold, committed)
-            print("\n== the end: stopping everything")
+            state = _show_changes(state, gold, committed)
+        print("\n== the end: stopping everything")
+
+
+def main() -> int:
+    """Run the walk-through; 0 where everything went well."""
+    try:
+        with ended_as_by_ctrl_c():
+            _walk_through()
     except UserError as error:
         print(f"live: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("live: interrupted; what it started was ended", file=sys.stderr)
+        return 130
     return 0
 
 

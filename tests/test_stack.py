@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +20,7 @@ from typing import Any, NoReturn
 import pytest
 
 from connectors.postgres import northwind
+from connectors.stack import __main__ as command_line
 from connectors.stack import jars, postgres
 from connectors.stack.__main__ import main
 from connectors.stack.folders import MARKER, claim
@@ -320,6 +323,23 @@ def test_a_broken_start_leaves_nothing_but_logs(
     assert left == {"logs", MARKER}
 
 
+def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "connectors.stack", "start"],
+        cwd=PROJECT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    stack = Stack(other_root)
+    wait_until(lambda: len(stack.running()) == 3, 60, "it does not start")
+    process.terminate()
+    assert process.communicate(timeout=90)[1].startswith("interrupted: what this start")
+    assert process.returncode == 130
+    left = {path.name for path in stack.folder.iterdir()}
+    assert left == {"logs", MARKER}
+
+
 # From here on, nothing needs a server.
 
 
@@ -540,6 +560,61 @@ def test_a_port_asked_for_is_taken_from_another_part(root: Path) -> None:
         stack._choose_ports({"kafka": stack.ports.postgres}, {"postgres"})
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_ends_a_start_lets_it_clean_up(number: signal.Signals, root: Path) -> None:
+    """And a second one, as a closed terminal sends it, does not cut that off."""
+    code = """
+import sys, time
+from connectors.stack import __main__ as program
+
+def start(stack, options):
+    try:
+        print("began", flush=True)
+        time.sleep(60)
+    finally:
+        print("cleans", flush=True)
+        sys.stdin.readline()
+        print("cleaned", flush=True)
+
+program.start = start
+sys.exit(program.main(["start"]))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "began\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == "cleans\n"
+    process.send_signal(number)
+    time.sleep(0.2)
+    out, err = process.communicate("\n", timeout=30)
+    assert (out, process.returncode) == ("cleaned\n", 130)
+    assert err == "interrupted: what this start began was ended\n"
+
+
+@pytest.mark.parametrize("command", ["status", "stop"])
+def test_an_interruption_says_no_more_than_is_true(
+    root: Path,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupt(*arguments: object, **options: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, command, interrupt)
+    assert main([command]) == 130
+    said = capsys.readouterr().err
+    assert said.startswith("interrupted")
+    assert "ended" not in said
+
+
 @pytest.mark.parametrize("command", [["stop"], ["stop", "--remove"]])
 def test_no_stop_beside_a_start(
     root: Path, command: list[str], capsys: pytest.CaptureFixture[str]
@@ -581,6 +656,30 @@ def test_live_removes_nothing_below_an_older_run(
     assert "the parts were to start" in capsys.readouterr().err
     assert not file.parent.exists()
     assert (root / "live" / f"{name}.lock").stat().st_ino == lock
+
+
+def test_an_interrupted_live_run_ends_the_stack(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = []
+
+    def interrupt(*arguments: object, **options: object) -> NoReturn:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+        raise AssertionError("it did not end")
+
+    def end(*arguments: object) -> NoReturn:
+        raise AssertionError("it was to catch the signal")
+
+    before = signal.signal(signal.SIGTERM, end)  # not to end pytest
+    monkeypatch.setattr(Stack, "start", interrupt)
+    monkeypatch.setattr(Stack, "stop", lambda self: ended.append(self.folder))
+    try:
+        assert live.main() == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended == [root / "live" / "stack"]
+    assert capsys.readouterr().err.startswith("live: interrupted")
 
 
 def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import VALID_PORTS, Stack
 from connectors.stack.status import describe_parts, describe_state
 from ingest.config import lake_root
@@ -110,25 +111,31 @@ def stop(stack: Stack, *, remove: bool) -> None:
         print(f"removed: {stack.folder}")
 
 
+def run(options: argparse.Namespace) -> None:
+    """Run the command of a command line."""
+    root = lake_root()
+    if "://" in root:
+        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
+    stack = Stack(Path(root))
+    if options.command == "start":
+        start(stack, options)
+    elif options.command == "status":
+        status(stack)
+    else:
+        stop(stack, remove=options.remove)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 1 for what the user can mend."""
     options = parser().parse_args(arguments)
     try:
-        root = lake_root()
-        if "://" in root:
-            raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
-        stack = Stack(Path(root))
-        if options.command == "start":
-            start(stack, options)
-        elif options.command == "status":
-            status(stack)
-        else:
-            stop(stack, remove=options.remove)
+        with ended_as_by_ctrl_c():
+            run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted: what this start began was ended", file=sys.stderr)
+        print(INTERRUPTED[options.command], file=sys.stderr)
         return 130
     return 0
 

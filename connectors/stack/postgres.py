@@ -155,7 +155,8 @@ class PostgresServer:
         pid = self.pid()
         if pid is None:
             return
-        os.kill(pid, signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
         if not self._wait_until_gone(timeout):
             raise UserError(f"PostgreSQL (process {pid}) does not stop; see {self.log}")
 
