@@ -57,7 +57,11 @@ lock: setup ## write requirements.lock anew from pyproject.toml
 	  --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 
 clean: ## stop the stack; remove the lake and what dbt made
-	@if [ -d "$${LAKE_ROOT:-.lake}/stack" ]; then python -m connectors.stack stop; fi
+	@root="$${LAKE_ROOT:-.lake}"; for lake in "$$root" "$$root/live"; do \
+	  if [ -d "$$lake/stack" ]; then \
+	    LAKE_ROOT="$$lake" python -m connectors.stack stop || exit 1; \
+	  fi; \
+	done
 	@rm -rf "$${LAKE_ROOT:-.lake}" target logs
 
 .venv/installed: requirements.lock pyproject.toml

@@ -6,7 +6,6 @@ Everything of it lies below ``LAKE_ROOT/live``, which it begins anew.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,14 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from connectors.postgres.northwind import insert_order
+from connectors.stack.folders import MARKER, claim, clear, require_own
+from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import Stack
 from ingest.config import lake_root
 from ingest.errors import UserError
+from ingest.lock import only_one
 from serving.gold import KEYS, Gold, Row, differences
 
 TOPICS = ("cdc_events", "customers", "products")
 HELD_BACK = 11075
 SECONDS_TO_WAIT = 300
+SECONDS_TO_STOP = 120
 ROWS_SHOWN = 4
 # What changes in every row with any change; shown only beside something else.
 RELATIVE = {"revenue_share", "revenue_rank"}
@@ -76,22 +79,27 @@ STEPS = (
 class Pipeline:
     """The ingest as a process that builds after each batch."""
 
-    def __init__(self, lake: Path, bootstrap_servers: str) -> None:
+    def __init__(self, lake: Path) -> None:
+        self.lake = lake
         self.log = lake / "ingest.log"
-        self._output = self.log.open("w", encoding="utf-8")
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ingest", "kafka"),
-                *("--bootstrap-servers", bootstrap_servers),
-                *("--topic", *(f"demo.datalake.{table}" for table in TOPICS)),
-                *("--continuous", "--then-build"),
-            ],
-            env={**os.environ, "LAKE_ROOT": str(lake)},
-            stdout=self._output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        self._process: subprocess.Popen[bytes] | None = None
         self._builds = 0
+
+    def start(self, bootstrap_servers: str) -> None:
+        """Start it, detached: Ctrl-C is this program's."""
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "ingest", "kafka"),
+                    *("--bootstrap-servers", bootstrap_servers),
+                    *("--topic", *(f"demo.datalake.{table}" for table in TOPICS)),
+                    *("--continuous", "--then-build"),
+                ],
+                env={**os.environ, "LAKE_ROOT": str(self.lake)},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def wait_for_build(self) -> None:
         """Wait until one more build has ended.
@@ -107,39 +115,54 @@ class Pipeline:
             if said.count("built (") > self._builds:
                 self._builds = said.count("built (")
                 return
-            if self.process.poll() is not None:
+            if self._process is None or self._process.poll() is not None:
                 raise UserError(f"the ingest ended; see {self.log}")
             time.sleep(0.1)
         raise UserError(f"no build within {SECONDS_TO_WAIT} s; see {self.log}")
 
     def stop(self) -> None:
-        """End it after the batch and the build under way."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(timeout=120)
-        self._output.close()
+        """End it after the batch and the build under way, or when it takes too long."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            # With its Java, which is of its session.
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
 
 @contextmanager
 def _running(lake: Path) -> Iterator[tuple[Stack, Pipeline]]:
-    """The stack and the pipeline, begun anew; ended in any case."""
-    stack = Stack(lake)
-    stack.remove()
-    shutil.rmtree(lake, ignore_errors=True)
-    lake.mkdir(parents=True)
-    pipeline = None
-    try:
-        stack.start(hold_back=HELD_BACK)
-        print(
-            f"   PostgreSQL on port {stack.ports.postgres}, Kafka on {stack.ports.kafka},"
-        )
-        print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
-        pipeline = Pipeline(lake, stack.bootstrap_servers)
-        yield stack, pipeline
-    finally:
-        if pipeline is not None:
-            pipeline.stop()
-        stack.stop()
+    """The stack and the pipeline, begun anew; ended in any case.
+
+    Raises:
+        UserError: the folder is somebody else's, or something is at work in it.
+    """
+    require_own(lake)
+    claim(lake, "a lake, made by python -m demo.live, which removes it\n")
+    with only_one(str(lake), "live"):
+        stack, pipeline = Stack(lake), Pipeline(lake)
+        # A run that was killed leaves its ingest, which would write on below the new one.
+        with only_one(str(lake), "ingest"):
+            stack.remove()
+            # A lock without its file would be nobody's.
+            clear(lake, MARKER, "*.lock")
+        try:
+            stack.start(hold_back=HELD_BACK)
+            print(
+                f"   PostgreSQL on port {stack.ports.postgres},"
+                f" Kafka on {stack.ports.kafka},"
+            )
+            print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
+            pipeline.start(stack.bootstrap_servers)
+            yield stack, pipeline
+        finally:
+            try:
+                pipeline.stop()
+            finally:
+                stack.stop()
 
 
 def _value(value: Any) -> str:
@@ -191,32 +214,43 @@ def _show_changes(
     return after
 
 
-def main() -> int:
-    """Run the walk-through; 0 where everything went well."""
-    lake = Path(lake_root()).absolute() / "live"
+def _walk_through() -> None:
+    root = lake_root()
+    if "://" in root:
+        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
+    lake = Path(root).absolute() / "live"
     gold = Gold(lake)
     start = time.monotonic()
-    try:
-        print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
-        with _running(lake) as (stack, pipeline):
-            print(f"   streaming after {time.monotonic() - start:.0f} s")
-            print("\n== the snapshot, through to gold")
+    print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
+    with _running(lake) as (stack, pipeline):
+        print(f"   streaming after {time.monotonic() - start:.0f} s")
+        print("\n== the snapshot, through to gold")
+        pipeline.wait_for_build()
+        state = gold.everything()
+        print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
+        print(f"   {time.monotonic() - start:.0f} s after the start")
+        for step in STEPS:
+            print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
+            with closing(stack.connect_to_source()) as connection:
+                step.change(connection)
+                connection.commit()
+            committed = time.time()
             pipeline.wait_for_build()
-            state = gold.everything()
-            print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
-            print(f"   {time.monotonic() - start:.0f} s after the start")
-            for step in STEPS:
-                print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
-                with closing(stack.connect_to_source()) as connection:
-                    step.change(connection)
-                    connection.commit()
-                committed = time.time()
-                pipeline.wait_for_build()
-                state = _show_changes(state, gold, committed)
-            print("\n== the end: stopping everything")
+            state = _show_changes(state, gold, committed)
+        print("\n== the end: stopping everything")
+
+
+def main() -> int:
+    """Run the walk-through; 0 where everything went well."""
+    try:
+        with ended_as_by_ctrl_c():
+            _walk_through()
     except UserError as error:
         print(f"live: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("live: interrupted; what it started was ended", file=sys.stderr)
+        return 130
     return 0
 
 

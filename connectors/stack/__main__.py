@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from connectors.stack.stack import Stack
+from connectors.stack.processes import ended_as_by_ctrl_c
+from connectors.stack.stack import VALID_PORTS, Stack
 from connectors.stack.status import describe_parts, describe_state
 from ingest.config import lake_root
 from ingest.errors import UserError
@@ -18,6 +19,18 @@ PORTS = {
     "kafka": "the broker",
     "connect": "Connect's REST interface",
 }
+INTERRUPTED = {
+    "start": "interrupted: what this start began was ended",
+    "status": "interrupted",
+    "stop": "interrupted: some of it may still run; see: python -m connectors.stack status",
+}
+
+
+def port(text: str) -> int:
+    """A port as the command line has it."""
+    if not text.isdecimal() or int(text) not in VALID_PORTS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 1 to 65535")
+    return int(text)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -38,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     for name, what in PORTS.items():
         start.add_argument(
             f"--{name}-port",
-            type=int,
+            type=port,
             metavar="PORT",
             help=f"for {what}; otherwise the one it had last, or a free one",
         )
@@ -53,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
 def start(stack: Stack, options: argparse.Namespace) -> None:
     """Start the stack and say what runs where."""
     begin = time.monotonic()
+    stack.require_state()
     if len(stack.running()) == PARTS and stack.is_complete:
         print("the stack runs already")
     else:
@@ -73,9 +87,15 @@ def start(stack: Stack, options: argparse.Namespace) -> None:
 
 def status(stack: Stack) -> None:
     """Say how the stack does."""
+    stack.require_state()
     if not stack.running():
         print("the stack does not run; start it: python -m connectors.stack start")
     else:
+        if not stack.is_complete:
+            print(
+                "a start is under way; if it was cut off, end what it left:"
+                " python -m connectors.stack stop"
+            )
         print("\n".join(describe_parts(stack)) + "\n")
     print("\n".join(describe_state(stack)))
 
@@ -91,25 +111,31 @@ def stop(stack: Stack, *, remove: bool) -> None:
         print(f"removed: {stack.folder}")
 
 
+def run(options: argparse.Namespace) -> None:
+    """Run the command of a command line."""
+    root = lake_root()
+    if "://" in root:
+        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
+    stack = Stack(Path(root))
+    if options.command == "start":
+        start(stack, options)
+    elif options.command == "status":
+        status(stack)
+    else:
+        stop(stack, remove=options.remove)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 1 for what the user can mend."""
     options = parser().parse_args(arguments)
     try:
-        root = lake_root()
-        if "://" in root:
-            raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
-        stack = Stack(Path(root))
-        if options.command == "start":
-            start(stack, options)
-        elif options.command == "status":
-            status(stack)
-        else:
-            stop(stack, remove=options.remove)
+        with ended_as_by_ctrl_c():
+            run(options)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted: what this start began was ended", file=sys.stderr)
+        print(INTERRUPTED[options.command], file=sys.stderr)
         return 130
     return 0
 

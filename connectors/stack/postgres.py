@@ -35,11 +35,15 @@ SETTINGS = {
 }
 
 
-def find_binaries() -> Path:
+def find_binaries(version: int | None = None) -> Path:
     """The folder with the newest PostgreSQL's ``initdb`` and ``postgres``.
 
+    Args:
+        version: the major version to take instead of the newest.
+
     Raises:
-        UserError: the machine has none, or only versions that are too old.
+        UserError: the machine has none, or only versions that are too old, or not the
+            one that was asked for.
     """
     found = shutil.which("postgres")
     candidates = [Path(found).parent] if found else []
@@ -54,6 +58,13 @@ def find_binaries() -> Path:
         raise UserError(
             f"no PostgreSQL {OLDEST} or newer on this machine{older};"
             " install one: apt-get install postgresql"
+        )
+    if version is not None:
+        versions = {folder: its for folder, its in versions.items() if its == version}
+    if not versions:
+        raise UserError(
+            f"no PostgreSQL {version} on this machine;"
+            f" install it: apt-get install postgresql-{version}"
         )
     return max(versions, key=lambda folder: versions[folder])
 
@@ -99,7 +110,7 @@ class PostgresServer:
         """
         if self.is_running():
             return
-        binaries = find_binaries()
+        binaries = self.find_binaries()
         self._make_folder(binaries)
         self._clear_up_after_a_crash()
         options = [f"{name}={value}" for name, value in self.settings.items()]
@@ -122,12 +133,30 @@ class PostgresServer:
             self.stop()
             raise
 
+    def find_binaries(self) -> Path:
+        """The version that made the data, which no other reads; without data the newest.
+
+        Raises:
+            UserError: the machine does not have it.
+        """
+        try:
+            said = (self.data / "PG_VERSION").read_text().strip()
+        except FileNotFoundError:
+            return find_binaries()
+        if not said.isdigit():
+            raise UserError(f"{self.data}/PG_VERSION says {said!r}, which is no version")
+        try:
+            return find_binaries(int(said))
+        except UserError as error:
+            raise UserError(f"PostgreSQL {said} made {self.data}: {error}") from error
+
     def stop(self, timeout: float = 60) -> None:
         """End the server: sessions are cut off, what they committed is kept."""
         pid = self.pid()
         if pid is None:
             return
-        os.kill(pid, signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGINT)
         if not self._wait_until_gone(timeout):
             raise UserError(f"PostgreSQL (process {pid}) does not stop; see {self.log}")
 

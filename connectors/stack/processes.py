@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 from connectors.stack import jars
 from ingest.errors import UserError
@@ -43,6 +44,32 @@ def wait_until(
         if time.monotonic() > deadline:
             raise UserError(f"within {timeout:.0f} s, {what}")
         time.sleep(pause)
+
+
+@contextlib.contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block with KeyboardInterrupt, so that it can clean up.
+
+    By themselves they end Python at once, and what it started runs on.
+    """
+    is_ending = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal is_ending
+        if not is_ending:  # a second one would cut the cleaning off
+            is_ending = True
+            raise KeyboardInterrupt
+
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # `nohup` ignores SIGHUP, and means it.
+    before = {n: was for n in numbers if (was := signal.getsignal(n)) != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class JavaProcess:

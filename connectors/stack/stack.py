@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
+import shlex
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg2
+
 from connectors.postgres.load import REPLICATION_ROLE, Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
-from connectors.stack.postgres import SUPERUSER, PostgresServer, find_binaries
+from connectors.stack.folders import MARKER, claim, clear, require_own
+from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
 from ingest.errors import UserError
 from ingest.lock import only_one
@@ -26,8 +29,12 @@ from ingest.lock import only_one
 CONNECTORS = ("source-outbox", "source-tables")
 DATABASE = "northwind"
 SECONDS_TO_RECOVER = 5
+VALID_PORTS = range(1, 65536)
 # The folder that the connectors' files name; the stack has its own.
 SECRETS_FOLDER = "/etc/cdc-lakehouse"
+# What the marker of the folder says: whether there may be data that somebody needs.
+UNFINISHED = "a stack, made by python -m connectors.stack; its first start has not ended\n"
+FINISHED = "a stack, made by python -m connectors.stack\n"
 
 
 @dataclass(frozen=True)
@@ -66,13 +73,36 @@ class Stack:
         self.state_file = self.folder / "state.json"
         self.secrets = self.folder / "secrets"
         self.placeholders = self.secrets / "source.properties"
+        self._load()
+
+    def _load(self) -> None:
+        """Take over what the last start wrote down."""
         self.connectors: list[str] = []
+        # Whether a start came to its end here, so that there are data to keep.
+        self.is_complete = False
+        self._state_error: Exception | None = None
         ports = Ports(0, 0, 0, 0)
-        if self.state_file.exists():
-            state = json.loads(self.state_file.read_text())
-            self.connectors = state["connectors"]
-            ports = Ports(**state["ports"])
+        try:
+            ports, self.connectors = _parse_state(self.state_file.read_text())
+            self.is_complete = True
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        except (OSError, ValueError) as error:
+            # To find the processes, and so to stop them, takes no state.
+            self._state_error = error
         self._set_up(ports)
+
+    def require_state(self) -> None:
+        """Refuse to go on without knowing where the parts listen.
+
+        Raises:
+            UserError: the file that says so is there, and cannot be read.
+        """
+        if self._state_error is not None:
+            raise UserError(
+                f"{self.state_file} is damaged: {self._state_error}; put back a copy of it,"
+                " or begin anew: python -m connectors.stack stop --remove"
+            )
 
     def _set_up(self, ports: Ports) -> None:
         self.ports = ports
@@ -91,11 +121,6 @@ class Stack:
     def connect_url(self) -> str:
         """Connect's REST interface."""
         return self.connect.url
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether a start came to its end here, so that there are data to keep."""
-        return self.state_file.exists()
 
     def connect_to_source(self) -> Any:
         """A psycopg2 connection to the source database, as its owner."""
@@ -138,24 +163,27 @@ class Stack:
             ports: by the names of ``Ports``; the last ones or free ones otherwise.
 
         Raises:
-            UserError: something that a part needs is missing, a port is in use, or a
-                part does not come up; the message has its reason.
+            UserError: something that a part needs is missing, a port is in use, the
+                folder is not the stack's own, or a part does not come up; the message
+                has its reason.
         """
         with only_one(str(self.root), "stack"):
+            self._load()  # another start may have ended since
+            self._require_startable(hold_back)
             jars.find_java()
-            find_binaries()
+            self.postgres.find_binaries()
             jars.fetch()
             if not self.is_complete:
-                self._clear()
-            elif hold_back is not None:
-                raise UserError(
-                    f"{self.folder} has its database already, so no order can be held"
-                    " back; begin anew: python -m connectors.stack stop --remove"
-                )
+                # What a first start left that was killed; it may hold the ports.
+                self._stop_parts(set(self.running()))
             ran = set(self.running())
+            chosen = self._choose_ports(ports or {}, ran)
+            if not self.is_complete:
+                self._clear()
             try:
+                claim(self.folder, FINISHED if self.is_complete else UNFINISHED)
                 self._make_passwords()
-                self._set_up(self._choose_ports(ports or {}, ran))
+                self._set_up(chosen)
                 self._start_parts(ran, hold_back)
                 for name in connectors:
                     self.register(name)
@@ -173,12 +201,26 @@ class Stack:
 
         Returns:
             The parts that had to be killed, as they did not end by themselves.
+
+        Raises:
+            UserError: a start is under way.
         """
-        return self._stop_parts(set(self.running()))
+        if not self.root.exists():  # nor is it made for the lock
+            return []
+        with only_one(str(self.root), "stack"):
+            return self._stop_parts(set(self.running()))
 
     def remove(self) -> None:
-        """End everything and remove the folder."""
-        self._clear()
+        """End everything and remove the folder.
+
+        Raises:
+            UserError: a start is under way, or the folder is not the stack's own.
+        """
+        if not self.root.exists():
+            return
+        with only_one(str(self.root), "stack"):
+            self._require_own()
+            self._clear()
 
     def kill(self, name: str) -> None:
         """End a part as a crash does."""
@@ -229,17 +271,26 @@ class Stack:
         self._move(name, "resume", "RUNNING")
 
     def slots(self) -> dict[str, Slot]:
-        """The replication slots of the source database."""
-        with closing(self.connect_to_source()) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                """
-                select slot_name, active,
-                    pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint
-                from pg_replication_slots where database = %s
-                """,
-                (DATABASE,),
-            )
-            return {name: Slot(active, lag or 0) for name, active, lag in cursor}
+        """The replication slots of the source database.
+
+        Raises:
+            UserError: it does not answer, as while it comes up.
+        """
+        question = """
+            select slot_name, active,
+                pg_wal_lsn_diff(pg_current_wal_lsn(), confirmed_flush_lsn)::bigint
+            from pg_replication_slots where database = %s
+        """
+        try:
+            with (
+                closing(self.connect_to_source()) as connection,
+                connection.cursor() as cursor,
+            ):
+                cursor.execute(question, (DATABASE,))
+                return {name: Slot(active, lag or 0) for name, active, lag in cursor}
+        except psycopg2.Error as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"PostgreSQL does not say its slots: {reason}") from error
 
     def topic_ends(self) -> dict[str, int]:
         """The next offset of every topic the connectors write, by ``topic/partition``."""
@@ -248,8 +299,9 @@ class Stack:
 
     def psql_command(self) -> str:
         """How to reach the source database by hand."""
+        password = shlex.quote(str(self.secrets / SUPERUSER))
         return (
-            f'PGPASSWORD="$(cat {self.secrets / SUPERUSER})" psql -h 127.0.0.1'
+            f'PGPASSWORD="$(cat {password})" psql -h 127.0.0.1'
             f" -p {self.ports.postgres} -U {SUPERUSER} {DATABASE}"
         )
 
@@ -365,32 +417,64 @@ class Stack:
     def _clear(self, *, keep_logs: bool = False) -> None:
         """End what runs and remove the folder, or all of it but Java's logs."""
         self._stop_parts(set(self.running()))
-        for path in self.folder.glob("*"):
-            if path.name == "logs" and keep_logs:
-                continue
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
+        has_logs = keep_logs and (self.folder / "logs").exists()
+        clear(self.folder, *(("logs", MARKER) if has_logs else ()))
         with suppress(OSError):  # not empty, or not there
             self.folder.rmdir()
 
+    def _require_own(self) -> None:
+        """Refuse to remove what nothing shows to be a stack.
+
+        A state that can be read shows it, too: older versions of this project wrote no
+        marker.
+        """
+        if not self.is_complete:
+            require_own(self.folder)
+
+    def _require_startable(self, hold_back: int | None) -> None:
+        """Refuse a folder with data that a start would destroy, or cannot go on with."""
+        self.require_state()
+        self._require_own()
+        if self.is_complete:
+            if hold_back is not None:
+                raise UserError(
+                    f"{self.folder} has its database already, so no order can be held"
+                    " back; begin anew: python -m connectors.stack stop --remove"
+                )
+            return
+        marker = self.folder / MARKER
+        if marker.exists() and marker.read_text() != UNFINISHED:
+            raise UserError(
+                f"{self.folder} has a database, and {self.state_file.name} is lost, which"
+                " says where its parts listen; put back a copy of it, or begin anew:"
+                " python -m connectors.stack stop --remove"
+            )
+
     def _choose_ports(self, wanted: dict[str, int], ran: set[str]) -> Ports:
         owners = {"postgres": "postgres", "kafka": "broker", "controller": "broker"}
-        chosen = {}
+        last = asdict(self.ports)
+        running = {name for name in last if owners.get(name, name) in ran}
+        # What runs stays, and what is asked for comes before what was chosen once.
+        chosen = {name: last[name] for name in last if name in running}
+        for name, port in wanted.items():
+            if name in running:
+                if port != last[name]:
+                    raise UserError(f"{name} runs already, at port {last[name]}")
+                continue
+            if port in chosen.values():
+                other = next(part for part, its in chosen.items() if its == port)
+                raise UserError(f"port {port} is wanted for {other} and for {name}")
+            if not _is_free(port):
+                raise UserError(f"port {port}, wanted for {name}, is in use")
+            chosen[name] = port
         with free_ports() as free_port:
-            for name, last in asdict(self.ports).items():
-                port = wanted.get(name)
-                if owners.get(name, name) in ran:
-                    if port not in (None, last):
-                        raise UserError(f"{name} runs already, at port {last}")
-                    chosen[name] = last
-                elif port is None:
-                    chosen[name] = last if last and _is_free(last) else free_port()
-                elif _is_free(port):
-                    chosen[name] = port
-                else:
-                    raise UserError(f"port {port}, wanted for {name}, is in use")
+            for name, port in last.items():
+                if name in chosen:
+                    continue
+                taken = set(chosen.values())
+                if not port or port in taken or not _is_free(port):
+                    port = next(free for free in iter(free_port, 0) if free not in taken)
+                chosen[name] = port
         return Ports(**chosen)
 
     def _write_state(self) -> None:
@@ -398,6 +482,8 @@ class Stack:
         part = self.state_file.with_suffix(".part")
         part.write_text(json.dumps(state))
         part.rename(self.state_file)
+        self.is_complete = True
+        claim(self.folder, FINISHED)
 
     def _make_passwords(self) -> None:
         self.secrets.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -423,6 +509,22 @@ class Stack:
         }
         text = "".join(f"{name}={value}\n" for name, value in values.items())
         _write_secret(self.placeholders, text)
+
+
+def _parse_state(text: str) -> tuple[Ports, list[str]]:
+    """The ports and the connectors that a state file holds.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    state = json.loads(text)
+    try:
+        ports, connectors = Ports(**state["ports"]), list(map(str, state["connectors"]))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"not what a start writes ({error})") from error
+    if not all(port in VALID_PORTS for port in asdict(ports).values()):
+        raise ValueError(f"not what a start writes ({ports})")
+    return ports, connectors
 
 
 def _write_secret(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from connectors.stack.stack import Stack
+from connectors.stack.stack import Slot, Stack
 from ingest.config import REJECTED_TABLE
 from ingest.errors import UserError
 
@@ -22,7 +22,7 @@ class BronzeState:
     """What bronze's commits say.
 
     Attributes:
-        offsets: the highest offset held, by ``topic/partition``.
+        offsets: the highest offset held or rejected, by ``topic/partition``.
         newest_batch: the newest commit's ``ingest_batch``, 0 without one.
         rejected: the rows of ``rejected_events``.
         is_rejected_exact: whether all its commits are still on the timeline.
@@ -41,8 +41,10 @@ def bronze_state(root: Path) -> BronzeState:
     for table in sorted((root / "warehouse" / "bronze.db").glob("*")):
         mark = next((m for c in _commits(table) if (m := _mark(c)) is not None), {})
         newest = max(newest, mark.get("batch", 0))
+        # A topic's last record may be in its table or, rejected, among the others'.
+        for place, offset in mark.get("offsets", {}).items():
+            offsets[place] = max(offset, offsets.get(place, -1))
         if table.name != REJECTED_TABLE:
-            offsets.update(mark.get("offsets", {}))
             continue
         rejected = sum(
             stat["numWrites"]
@@ -66,24 +68,23 @@ def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def describe_parts(stack: Stack) -> list[str]:
-    """What runs where, one line a part."""
-    ports = stack.ports
-    places = {
-        "postgres": f"127.0.0.1:{ports.postgres}",
-        "broker": f"127.0.0.1:{ports.kafka}",
-        "connect": f"127.0.0.1:{ports.connect}",
+    """What runs where, one line a part; before the first start's end without ports."""
+    ports = {
+        "postgres": stack.ports.postgres,
+        "broker": stack.ports.kafka,
+        "connect": stack.ports.connect,
     }
     logs = stack.logs()
-    rows = [
-        (name, places[name] if pid else "down", str(pid or "-"), str(logs[name]))
-        for name, pid in stack.pids().items()
-    ]
+    rows = []
+    for name, pid in stack.pids().items():
+        place = f"127.0.0.1:{ports[name]}" if ports[name] else "up"
+        rows.append((name, place if pid else "down", str(pid or "-"), str(logs[name])))
     return _table(("part", "where", "pid", "log"), rows)
 
 
 def describe_state(stack: Stack) -> Iterator[str]:
     """Connectors, slots, topics and bronze; what cannot be asked says so."""
-    running = stack.running()
+    running = stack.running() if stack.is_complete else []  # where, only a state says
     if "connect" in running:
         yield from _describe_connectors(stack, is_source_up="postgres" in running)
         yield ""
@@ -97,12 +98,17 @@ def describe_state(stack: Stack) -> Iterator[str]:
 
 
 def _describe_connectors(stack: Stack, *, is_source_up: bool) -> list[str]:
-    slots = stack.slots() if is_source_up else {}
     rows, failures = [], []
+    slots: dict[str, Slot] = {}
+    if is_source_up:
+        try:
+            slots = stack.slots()
+        except UserError as error:
+            failures.append(str(error))
     try:
         states = stack.connect.states()
     except UserError as error:
-        return [str(error)]
+        return [*failures, str(error)]
     for name in sorted(states):
         state, slot = states[name], slots.get(stack.slot_name(name))
         rows.append(

@@ -1,0 +1,45 @@
+"""Folders that are removed again: only those that were marked when they were made."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+
+from ingest.errors import UserError
+
+MARKER = "made-by-cdc-lakehouse"
+
+
+def require_own(folder: Path) -> None:
+    """Refuse a folder with somebody else's files.
+
+    Raises:
+        UserError: it holds something, and no marker; the message says what to do.
+    """
+    if not folder.exists() or (folder / MARKER).exists():
+        return
+    if not folder.is_dir() or any(folder.iterdir()):
+        raise UserError(
+            f"{folder} holds files and no {MARKER}, so they may be somebody else's, and"
+            " this command would remove them; move them away, or set LAKE_ROOT to"
+            f" another folder, or, if nobody needs them: rm -r {shlex.quote(str(folder))}"
+        )
+
+
+def claim(folder: Path, text: str) -> None:
+    """Make a folder and mark it; before anything else is written there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARKER).write_text(text)
+
+
+def clear(folder: Path, *keep: str) -> None:
+    """Remove what is in a folder but what fits the patterns of ``keep``."""
+    # The marker last: a clearing that is cut off can be repeated.
+    for path in sorted(folder.glob("*"), key=lambda path: path.name == MARKER):
+        if any(path.match(pattern) for pattern in keep):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
