@@ -26,7 +26,7 @@ def lake_root() -> str:
     if not root:
         raise UserError("LAKE_ROOT is /: name a folder for the lake")
     place = root if "://" in root else str(Path(root).absolute())
-    if re.search(r'[\s%"<>\\^`{|}\[\]]', place):
+    if re.search(r"""[\s%"'<>\\^`{|}\[\]]""", place):
         raise UserError(
             f"the lake's path has a character that Hudi cannot find again: {place}; set"
             " LAKE_ROOT to one without spaces, quotes, brackets and percent signs"

@@ -531,6 +531,7 @@ def test_lake_is_where_the_environment_says(
         ("/", "name a folder"),
         ("/data/my lake", "Hudi cannot find again: /data/my lake"),
         ("50%", "Hudi cannot find again"),
+        ("it's", "Hudi cannot find again"),
         ("s3a://bucket/a b", "Hudi cannot find again"),
     ],
 )

@@ -346,7 +346,7 @@ def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A lake where every start would succeed, but for the parts' own."""
-    root = tmp_path / "a lake"
+    root = tmp_path / "lake(1)"  # which a shell must be told
     monkeypatch.setenv("LAKE_ROOT", str(root))
 
     def fail(*arguments: object) -> NoReturn:
