@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -93,7 +94,7 @@ class Peer:
             self._read(table).createOrReplaceTempView(f"peer_{table}")
         for name in ("revenue_by_product",):
             if name in self.gold:
-                timed(name, lambda name=name: self._gold(name))  # type: ignore[misc]
+                timed(name, partial(self._gold, name))
                 self._read(name).createOrReplaceTempView(f"peer_{name}")
         with ThreadPoolExecutor(4) as pool:
             others = [name for name in self.gold if name not in seconds]

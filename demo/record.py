@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import tempfile
+from typing import Any
 
 from pyspark import SparkContext
 
@@ -23,7 +24,8 @@ def record() -> int:
     try:
         outcome = main()
         spark_session().stop()
-        java = SparkContext._gateway.proc  # type: ignore[union-attr]
+        gateway: Any = SparkContext._gateway
+        java = gateway.proc
         java.stdin.close()
         java.wait(timeout=120)
         return outcome

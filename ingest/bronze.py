@@ -113,7 +113,7 @@ class Bronze:
         timeline = self._timeline(table)
         if timeline is None:
             return Mark()
-        utilities = self._hudi().common.table.timeline.TimelineUtils
+        utilities = self._apache.hudi.common.table.timeline.TimelineUtils
         instants = timeline.getReverseOrderedInstants().iterator()
         while instants.hasNext():
             metadata = utilities.getCommitMetadata(instants.next(), timeline)
@@ -197,16 +197,19 @@ class Bronze:
             .save(self.path(table))
         )
 
-    def _hudi(self) -> Any:
-        return self.spark._jvm.org.apache.hudi  # type: ignore[union-attr]
+    @property
+    def _apache(self) -> Any:
+        """The JVM's ``org.apache``."""
+        jvm: Any = self.spark._jvm
+        return jvm.org.apache
 
     def _timeline(self, table: str) -> Any:
         """The table's completed commits, or None where there is no table."""
-        hudi = self._hudi()
+        hudi = self._apache.hudi
         storage = hudi.storage.hadoop.HadoopStorageConfiguration(
             self.spark._jsc.hadoopConfiguration()
         )
-        hadoop_path = self.spark._jvm.org.apache.hadoop.fs.Path(  # type: ignore[union-attr]
+        hadoop_path = self._apache.hadoop.fs.Path(
             f"{self.path(table)}/.hoodie/hoodie.properties"
         )
         if not hadoop_path.getFileSystem(storage.unwrap()).exists(hadoop_path):

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Collection
+from typing import Any
 
 from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
@@ -78,5 +79,6 @@ class Build:
 
 
 def _show_trouble(event: EventMsg) -> None:
-    if event.info.level == "warn":
-        print(f"ingest: dbt: {event.info.msg}", file=sys.stderr)  # type: ignore[attr-defined]
+    info: Any = event.info  # a protobuf message, whose fields have no types
+    if info.level == "warn":
+        print(f"ingest: dbt: {info.msg}", file=sys.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,9 +52,9 @@ def _one_pattern(places: list[str]) -> str:
 
 def _qualified(spark: SparkSession, path: str) -> str:
     """The path with its scheme, after a look that something is there."""
-    jvm, configuration = spark._jvm, spark._jsc.hadoopConfiguration()
-    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)  # type: ignore[union-attr]
-    file_system = hadoop_path.getFileSystem(configuration)
+    jvm: Any = spark._jvm
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    file_system = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())
     matches = file_system.globStatus(hadoop_path)
     if matches is None or len(matches) == 0:
         raise UserError(f"nothing is at {path}: no file, folder or match of the pattern")

@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -50,9 +51,9 @@ def keep_only(spark: SparkSession, folder: str, known: list[str]) -> bool:
     Returns:
         Whether one is left.
     """
-    jvm, configuration = spark._jvm, spark._jsc.hadoopConfiguration()
-    path = jvm.org.apache.hadoop.fs.Path(folder)  # type: ignore[union-attr]
-    file_system = path.getFileSystem(configuration)
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    file_system = path.getFileSystem(spark._jsc.hadoopConfiguration())
     if not file_system.exists(path):
         return False
     left = False
@@ -81,6 +82,7 @@ def wait(query: StreamingQuery, batches: Batches, between: Callable[[], None]) -
 
     previous = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
     try:
+        # PySpark takes parts of a second, and declares whole ones.
         while not query.awaitTermination(SECONDS_BETWEEN_LOOKS):  # type: ignore[arg-type]
             if batches.is_stopping:
                 if not query.status["isTriggerActive"]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
-import pyarrow as pa  # type: ignore[import-untyped]
-from botocore.exceptions import (  # type: ignore[import-untyped]
+import boto3
+import pyarrow as pa
+from botocore.exceptions import (
     BotoCoreError,
     ClientError,
 )

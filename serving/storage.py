@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-import boto3  # type: ignore[import-untyped]
-import pyarrow as pa  # type: ignore[import-untyped]
+import boto3
+import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable, HudiTableBuilder
 
 from ingest.errors import UserError
@@ -55,10 +55,10 @@ def read_columns(table: HudiTable, columns: Sequence[str] | None = None) -> pa.T
 
 @contextmanager
 def _named(location: str) -> Iterator[None]:
-    """Say which table it was; ``hudi`` exports no class of its errors."""
+    """Say which table it was."""
     try:
         yield
-    except Exception as error:
+    except Exception as error:  # ``hudi`` exports no class of its errors
         raise UserError(f"cannot read the Hudi table at {location}: {error}") from error
 
 

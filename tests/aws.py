@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
-import pyarrow as pa  # type: ignore[import-untyped]
+import boto3
+import pyarrow as pa
 from moto.server import ThreadedMotoServer
 
 from serving.storage import open_table

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -89,16 +88,14 @@ def table_rows(connection: Any, silver: str) -> Rows:
 def silver_rows(rows: list[Row], silver: str, columns: list[str]) -> Rows:
     """The live rows of a silver table in the source's columns, by key."""
     _, key = SILVER[silver]
-    is_json: Callable[[str], bool] = lambda name: (  # noqa: E731
-        silver == "orders" and name in JSON_COLUMNS
-    )
+    json_columns = JSON_COLUMNS if silver == "orders" else set()
     found = {}
     for row in rows:
         if row["is_deleted"]:
             continue
         plain = {
             name: json.loads(row[name])
-            if is_json(name) and row[name] is not None
+            if name in json_columns and row[name] is not None
             else _plain(row[name])
             for name in columns
         }

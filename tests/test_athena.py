@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import requests
-from botocore.exceptions import NoCredentialsError  # type: ignore[import-untyped]
+from botocore.exceptions import NoCredentialsError
 
 from ingest.errors import UserError
 from serving import athena

@@ -16,11 +16,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.model import OperationModel, Shape  # type: ignore[import-untyped]
-from botocore.stub import Stubber  # type: ignore[import-untyped]
-from botocore.validate import ParamValidator  # type: ignore[import-untyped]
+from botocore.model import OperationModel, Shape
+from botocore.stub import Stubber
+from botocore.validate import ParamValidator
 from moto import mock_aws
 
 from ingest.errors import UserError

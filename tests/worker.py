@@ -41,8 +41,9 @@ def run_dbt(arguments: list[str]) -> dict[str, Any]:
     said: list[str] = []
 
     def hear(event: EventMsg) -> None:
-        if event.info.level in ("warn", "error"):
-            said.append(str(event.info.msg))  # type: ignore[attr-defined]
+        info: Any = event.info  # a protobuf message, whose fields have no types
+        if info.level in ("warn", "error"):
+            said.append(str(info.msg))
 
     place = os.environ["LAKE_ROOT"]
     result = dbtRunner(callbacks=[hear]).invoke(

@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
-from botocore.config import Config  # type: ignore[import-untyped]
+import boto3
+from botocore.config import Config
 
 from ingest.errors import UserError
 from serving.quicksight.definitions import Target, definitions

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from botocore.exceptions import (  # type: ignore[import-untyped]
+from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     EndpointConnectionError,
