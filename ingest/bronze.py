@@ -65,6 +65,14 @@ class Mark:
     read_to: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
 
+    def made_anew(self, topic_ids: dict[str, str]) -> set[str]:
+        """The topics that have another id now; what is known of them is of older ones."""
+        return {
+            topic
+            for topic, known in self.topic_ids.items()
+            if topic_ids.get(topic, known) != known
+        }
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -270,11 +278,8 @@ def _bronze_columns(table: str, batch: int) -> list[Column]:
 def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str]) -> Mark:
     """The mark after a batch, of the topics that ``topic_ids`` lists or of files."""
     read = {part.topic: topic_ids[part.topic] for part in slices if part.topic in topic_ids}
-    made_anew = {
-        topic for topic, known in mark.topic_ids.items() if read.get(topic, known) != known
-    }
+    made_anew = mark.made_anew(read)
     offsets = dict(mark.offsets)
-    # What was read of a topic that was made anew says nothing about its partitions.
     read_to = {
         place: offset
         for place, offset in mark.read_to.items()

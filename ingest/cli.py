@@ -16,7 +16,7 @@ from ingest.bronze import Bronze
 from ingest.build import Build
 from ingest.config import TOPICS_FILE, Topics, lake_root, read_topics
 from ingest.errors import UserError
-from ingest.kafka import next_offsets, read_options, topic_ids
+from ingest.kafka import next_offsets, read_options, topic_state
 from ingest.lock import only_one
 from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
@@ -121,15 +121,10 @@ def _kafka_start(
         raise UserError(f"{options.topics} does not list the topic '{unknown[0]}'")
     digest = hashlib.sha256("\n".join(sorted(options.topic)).encode()).hexdigest()[:12]
     folder = f"{lake_root()}/checkpoints/kafka"
-    bronze.topic_ids = topic_ids(
-        spark, options.bootstrap_servers, options.topic, properties
-    )
+    state = topic_state(spark, options.bootstrap_servers, options.topic, properties)
+    bronze.topic_ids = state.ids
     marks = {topic: bronze.mark(topics.tables[topic]) for topic in options.topic}
-    made_anew = {
-        topic
-        for topic, mark in marks.items()
-        if mark.topic_ids.get(topic, bronze.topic_ids[topic]) != bronze.topic_ids[topic]
-    }
+    made_anew = set().union(*(mark.made_anew(state.ids) for mark in marks.values()))
     known = [] if options.from_earliest or made_anew else [digest]
     has_checkpoint = stream.keep_only(spark, folder, known)
     read_to: dict[str, int] = {}
@@ -140,10 +135,7 @@ def _kafka_start(
                 for place, offset in marks[topic].read_to.items()
                 if place.rpartition("/")[0] == topic
             }
-    starts = next_offsets(
-        spark, options.bootstrap_servers, options.topic, properties, read_to
-    )
-    return f"{folder}/{digest}", starts
+    return f"{folder}/{digest}", next_offsets(state, read_to)
 
 
 def _report(tally: Tally, max_rejected_share: float) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,20 +58,26 @@ def read_options(spark: SparkSession, path: Path) -> dict[str, str]:
     return options
 
 
-def next_offsets(
-    spark: SparkSession,
-    bootstrap_servers: str,
-    topics: list[str],
-    options: dict[str, str],
-    read_to: dict[str, int],
-) -> dict[str, dict[int, int]]:
+@dataclass(frozen=True)
+class TopicState:
+    """What Kafka has of some topics.
+
+    Attributes:
+        ids: each topic's; another one where a topic was made anew.
+        earliest: the first offset that is there, by topic and partition.
+        latest: the next one to be written.
+    """
+
+    ids: dict[str, str]
+    earliest: dict[tuple[str, int], int]
+    latest: dict[tuple[str, int], int]
+
+
+def next_offsets(state: TopicState, read_to: dict[str, int]) -> dict[str, dict[int, int]]:
     """Where to start reading where no checkpoint says it.
 
     Args:
-        spark: the session.
-        bootstrap_servers: ``host:port``, comma-separated.
-        topics: the topics' names.
-        options: as ``read_options`` gives them.
+        state: what Kafka has of the topics.
         read_to: the next offset to read, by ``topic/partition``, as bronze knows it.
 
     Returns:
@@ -78,14 +85,12 @@ def next_offsets(
         where bronze knows none, or a higher one than Kafka has.
 
     Raises:
-        UserError: Kafka does not answer, a topic is not there, or records that bronze
-            lacks are gone from Kafka.
+        UserError: records that bronze lacks are gone from Kafka.
     """
-    earliest, latest = _offset_ranges(spark, bootstrap_servers, topics, options)
     starts: dict[str, dict[int, int]] = {}
-    for (topic, partition), low in earliest.items():
+    for (topic, partition), low in state.earliest.items():
         wanted = read_to.get(f"{topic}/{partition}")
-        if wanted is None or wanted > latest[topic, partition]:
+        if wanted is None or wanted > state.latest[topic, partition]:
             wanted = EARLIEST
         elif wanted < low:
             raise UserError(vanished(topic, partition, wanted, low))
@@ -104,27 +109,27 @@ def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
     )
 
 
-def topic_ids(
+def topic_state(
     spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
-) -> dict[str, str]:
-    """Kafka's id of each topic: another one where a topic was made anew.
+) -> TopicState:
+    """Ask Kafka what it has of topics.
+
+    Args:
+        spark: the session.
+        bootstrap_servers: ``host:port``, comma-separated.
+        topics: the topics' names.
+        options: as ``read_options`` gives them.
 
     Raises:
         UserError: Kafka does not answer, or a topic is not there.
     """
-    with _admin(spark, bootstrap_servers, options) as admin:
-        descriptions = _descriptions(spark, admin, topics)
-        return {topic: descriptions.get(topic).topicId().toString() for topic in topics}
-
-
-def _offset_ranges(
-    spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
-) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], int]]:
-    """The earliest offset and the next one to be written, of every partition."""
     jvm: Any = spark._jvm
     kafka = jvm.org.apache.kafka
     with _admin(spark, bootstrap_servers, options) as admin:
-        descriptions = _descriptions(spark, admin, topics)
+        names = jvm.java.util.ArrayList()
+        for topic in topics:
+            names.add(topic)
+        descriptions = admin.describeTopics(names).allTopicNames().get()
         partitions = [
             kafka.common.TopicPartition(topic, entry.partition())
             for topic in topics
@@ -145,7 +150,8 @@ def _offset_ranges(
                     for part in partitions
                 }
             )
-        return found[0], found[1]
+        ids = {topic: descriptions.get(topic).topicId().toString() for topic in topics}
+        return TopicState(ids, earliest=found[0], latest=found[1])
 
 
 @contextmanager
@@ -169,14 +175,6 @@ def _admin(
             admin.close()
     except Py4JJavaError as error:
         raise UserError(_sentence(error, bootstrap_servers)) from error
-
-
-def _descriptions(spark: SparkSession, admin: Any, topics: list[str]) -> Any:
-    jvm: Any = spark._jvm
-    names = jvm.java.util.ArrayList()
-    for topic in topics:
-        names.add(topic)
-    return admin.describeTopics(names).allTopicNames().get()
 
 
 def _sentence(error: Py4JJavaError, bootstrap_servers: str) -> str:
