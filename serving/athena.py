@@ -19,7 +19,7 @@ from botocore.exceptions import (
 )
 
 from ingest.errors import UserError
-from serving.manifest import MANIFEST, Manifest, database_prefix
+from serving.manifest import Manifest, add_options
 
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_BETWEEN_SIGNS = 5
@@ -173,24 +173,13 @@ def main(arguments: list[str] | None = None) -> int:
         description="Run a query file in Athena; print its rows.",
     )
     parser.add_argument("file", type=Path, help="SQL with ref(), such as analyses/…")
-    parser.add_argument(
-        "--prefix",
-        type=database_prefix,
-        default="lake",
-        help="what the databases' names begin with (default: lake, for lake_gold)",
-    )
     parser.add_argument("--work-group", default="primary", help="(default: primary)")
     parser.add_argument(
         "--output-location",
         metavar="S3_URL",
         help="where results go, if the work group does not say",
     )
-    parser.add_argument(
-        "--manifest",
-        type=Path,
-        default=MANIFEST,
-        help="what dbt wrote (default: target/manifest.json)",
-    )
+    add_options(parser)
     options = parser.parse_args(arguments)
     try:
         sql = Manifest.read(options.manifest).render(options.file, options.prefix)

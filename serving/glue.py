@@ -11,7 +11,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import boto3
@@ -23,7 +22,7 @@ from botocore.exceptions import (
 
 from ingest.config import lake_root
 from ingest.errors import UserError
-from serving.manifest import MANIFEST, Manifest, Relation, database_prefix
+from serving.manifest import Manifest, Relation, add_options
 from serving.storage import open_table, schema_of
 
 # Says which lake's a table is; one that lacks it is not this command's to update.
@@ -374,18 +373,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m serving.glue",
         description="Register the lake's tables (LAKE_ROOT, on S3) in AWS Glue.",
     )
-    parser.add_argument(
-        "--prefix",
-        type=database_prefix,
-        default="lake",
-        help="what the databases' names begin with (default: lake, for lake_gold)",
-    )
-    parser.add_argument(
-        "--manifest",
-        type=Path,
-        default=MANIFEST,
-        help="what dbt wrote (default: target/manifest.json)",
-    )
+    add_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="only say what would change")
     options = parser.parse_args(arguments)
     try:

@@ -15,15 +15,28 @@ from ingest.errors import UserError
 
 MANIFEST = Path("target/manifest.json")
 LAYERS = ("bronze", "silver", "gold")
+# What a database's name may begin with: neither Glue nor SQL takes it for something else.
+PREFIX = r"[a-z0-9_]{1,64}"
 
 
-def database_prefix(text: str) -> str:
-    """What the databases' names begin with, from a command line.
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options ``--prefix`` and ``--manifest`` of a command on the catalogue."""
+    parser.add_argument(
+        "--prefix",
+        type=_prefix,
+        default="lake",
+        help="what the databases' names begin with (default: lake, for lake_gold)",
+    )
+    parser.add_argument(
+        "--manifest",
+        type=Path,
+        default=MANIFEST,
+        help="what dbt wrote (default: target/manifest.json)",
+    )
 
-    Raises:
-        argparse.ArgumentTypeError: Glue or SQL would take it for something else.
-    """
-    if not re.fullmatch(r"[a-z0-9_]{1,64}", text):
+
+def _prefix(text: str) -> str:
+    if not re.fullmatch(PREFIX, text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no prefix: lower-case letters, digits and underscores are"
         )

@@ -15,6 +15,7 @@ from string import Template
 from typing import Any
 
 from ingest.errors import UserError
+from serving.manifest import PREFIX
 
 FOLDER = Path(__file__).parent
 
@@ -63,7 +64,7 @@ class Target:
             (
                 "prefix",
                 self.prefix,
-                r"[a-z0-9_]{1,64}",
+                PREFIX,
                 "what stands before `_gold` in the name of the Glue database: lower case"
                 " letters, digits, underscores",
             ),
