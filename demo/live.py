@@ -22,7 +22,7 @@ from connectors.postgres.northwind import insert_order
 from connectors.stack.folders import MARKER, claim, clear, require_own
 from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import Stack
-from ingest.config import lake_root
+from ingest.config import lake_folder
 from ingest.errors import UserError
 from ingest.lock import only_one
 from serving.gold import KEYS, Gold, Row, differences
@@ -215,10 +215,7 @@ def _show_changes(
 
 
 def _walk_through() -> None:
-    root = lake_root()
-    if "://" in root:
-        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
-    lake = Path(root).absolute() / "live"
+    lake = lake_folder("the stack needs a folder").absolute() / "live"
     gold = Gold(lake)
     start = time.monotonic()
     print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")

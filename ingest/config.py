@@ -34,6 +34,21 @@ def lake_root() -> str:
     return root
 
 
+def lake_folder(otherwise: str) -> Path:
+    """The folder of a lake that is on this machine.
+
+    Args:
+        otherwise: what to say of a lake that is not.
+
+    Raises:
+        UserError: it is elsewhere, or as ``lake_root`` has it.
+    """
+    root = lake_root()
+    if "://" in root:
+        raise UserError(f"LAKE_ROOT is {root}; {otherwise}")
+    return Path(root)
+
+
 @dataclass(frozen=True)
 class Topics:
     """Bronze table and source epoch of every configured topic."""

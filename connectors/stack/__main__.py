@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 
 from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import VALID_PORTS, Stack
 from connectors.stack.status import describe_parts, describe_state
-from ingest.config import lake_root
+from ingest.config import lake_folder
 from ingest.errors import UserError
 
 PARTS = 3
@@ -113,10 +112,7 @@ def stop(stack: Stack, *, remove: bool) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the command of a command line."""
-    root = lake_root()
-    if "://" in root:
-        raise UserError(f"LAKE_ROOT is {root}; the stack needs a folder")
-    stack = Stack(Path(root))
+    stack = Stack(lake_folder("the stack needs a folder"))
     if options.command == "start":
         start(stack, options)
     elif options.command == "status":

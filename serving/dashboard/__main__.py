@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from ingest.config import lake_root
+from ingest.config import lake_folder
 from ingest.errors import UserError
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
@@ -19,10 +19,7 @@ def main() -> int:
     """Write ``$LAKE_ROOT/dashboard.html``; 1 for what the user can mend."""
     start = time.monotonic()
     try:
-        root = lake_root()
-        if "://" in root:
-            raise UserError(f"LAKE_ROOT is {root}; the dashboard reads a lake in a folder")
-        lake = Path(root)
+        lake = lake_folder("the dashboard reads a lake in a folder")
         page = page_of(read_content(lake), datetime.now(UTC))
         file = lake / "dashboard.html"
         _write(file, page)
