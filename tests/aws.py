@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import boto3
-import pyarrow as pa
 from moto.server import ThreadedMotoServer
 
-from serving.storage import open_table
+from serving.storage import open_table, read_columns
 from tests.conftest import PROJECT, Row
 
 JARS = sorted((PROJECT / ".venv/s3/jars").glob("*.jar"))
@@ -62,5 +61,5 @@ def rows(folder: str, table: str) -> list[Row]:
     """The rows of a lake's ``<layer>.<table>``, read from the bucket without Spark."""
     layer, _, name = table.partition(".")
     opened = open_table(f"s3://lake/{folder}/warehouse/{layer}.db/{name}")
-    found: list[Row] = pa.Table.from_batches(opened.read()).to_pylist()
+    found: list[Row] = read_columns(opened).to_pylist()
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from hudi import HudiTableBuilder
+
+from serving.storage import open_table, read_columns
 
 PROJECT = Path(__file__).parent.parent
 CAPTURES = Path(__file__).parent / "captures"
@@ -83,6 +84,59 @@ def envelope(
         "ts_ms": ts_ms + 5,
         "transaction": None,
     }
+
+
+def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
+
+
+def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run dbt without Spark; what it makes is kept in ``target``."""
+    places = ["--target-path", str(target), "--log-path", str(target)]
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "dbt.cli.main",
+            *arguments,
+            "--profiles-dir",
+            "profiles",
+            *places,
+        ],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def copy_project(folder: Path) -> Path:
+    """A copy of what ingest and dbt need, to be changed by a test."""
+    copied = (
+        "ingest",
+        "connectors",
+        "macros",
+        "models",
+        "analyses",
+        "profiles",
+        "tests/dbt",
+    )
+    for name in copied:
+        shutil.copytree(PROJECT / name, folder / name)
+    for name in ("dbt_project.yml", "dbt_single_build.py"):
+        shutil.copy(PROJECT / name, folder)
+    (folder / ".venv").symlink_to(PROJECT / ".venv")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What dbt knows of the project."""
+    target = tmp_path_factory.mktemp("target")
+    done = parse(target)
+    assert done.returncode == 0, done.stdout + done.stderr
+    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
+    return content
 
 
 @dataclass
@@ -175,13 +229,8 @@ class Lake:
 
     def rows(self, table: str) -> list[Row]:
         """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""
-        batches = HudiTableBuilder.from_base_uri(str(self.path(table))).build().read()
-        if not batches:
-            return []
-        found = pa.Table.from_batches(batches)
-        kept = [name for name in found.column_names if not name.startswith("_hoodie_")]
-        rows: list[Row] = found.select(kept).to_pylist()
-        return sorted(rows, key=repr)
+        found: list[Row] = read_columns(open_table(str(self.path(table)))).to_pylist()
+        return sorted(found, key=repr)
 
     def tables(self) -> list[str]:
         """Every table of the lake."""

@@ -6,9 +6,10 @@ import random
 import time
 from contextlib import closing
 
+from serving.gold import KEYS as GOLD
 from tests.conftest import Lake
 from tests.pipeline import Pipeline
-from tests.source import GOLD, SILVER, answers, gold_rows, silver_rows, table_rows
+from tests.source import SILVER, answers, gold_rows, silver_rows, table_rows
 from tests.storm import Storm
 
 FAULTS = (

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from serving.gold import KEYS as GOLD
 from tests.conftest import PROJECT, Row
 
 QUESTIONS = Path(__file__).parent / "source_sql"
@@ -36,14 +37,6 @@ JSON_COLUMNS = {
     "employee",
     "shipper",
     "shipment",
-}
-GOLD = {
-    "revenue_by_customer": "customer_id",
-    "revenue_by_product": "product_id",
-    "revenue_by_category": "category_name",
-    "revenue_by_month": "order_month",
-    "revenue_by_employee": "employee_id",
-    "late_shipments": "late_shipment_id",
 }
 
 Rows = dict[tuple[Any, ...], Row]

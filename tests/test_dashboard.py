@@ -25,7 +25,6 @@ from serving.dashboard import __main__ as command
 from serving.dashboard.content import INPUTS, ORDERS, Content, newer_inputs
 from serving.dashboard.page import page_of
 from tests.conftest import PROJECT, Lake, NewLake, Row, flattened, record
-from tests.test_manifest import parse
 
 DESKTOP, PHONE = 1280, 360
 # Names are input; each of these would do harm somewhere if it were taken for markup.
@@ -412,10 +411,8 @@ def test_gold_is_old_where_what_it_reads_is() -> None:
     assert newer_inputs("gold.late_shipments", {**written, "gold.late_shipments": None})
 
 
-def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
-    done = parse(tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    nodes = json.loads((tmp_path / "manifest.json").read_text())["nodes"]
+def test_inputs_are_what_the_models_read(manifest: dict[str, Any]) -> None:
+    nodes = manifest["nodes"]
 
     def inputs(name: str) -> set[str]:
         [node] = [

@@ -101,6 +101,25 @@ def offsets(lake: Lake, table: str = "cdc_events") -> list[int]:
     return [row["kafka_offset"] for row in lake.rows(f"bronze.{table}")]
 
 
+def continuous(
+    broker: Broker, lake: Lake, log: Path, *arguments: str
+) -> subprocess.Popen[bytes]:
+    """An ingest of the topic that stays, in a process of its own."""
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ingest", "kafka", "--continuous"),
+                *("--bootstrap-servers", f"127.0.0.1:{broker.port}", "--topic", TOPIC),
+                *arguments,
+            ],
+            cwd=PROJECT,
+            env=lake.environment(),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+
+
 def test_records_come_with_key_and_position(
     topic: str, broker: Broker, lake: Lake, ingest: Callable[..., Ingested]
 ) -> None:
@@ -206,18 +225,7 @@ def test_signal_ends_an_ingest_that_always_has_more_to_read(
         text=True,
     )
     assert producer.stdin is not None
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ingest", "kafka", "--continuous"),
-                *("--bootstrap-servers", f"127.0.0.1:{broker.port}", "--topic", TOPIC),
-            ],
-            cwd=PROJECT,
-            env=lake.environment(),
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    process = continuous(broker, lake, log)
     try:
         end, asked = time.monotonic() + 120, 0.0
         lsn = 0
@@ -325,19 +333,7 @@ def test_a_failed_build_never_stops_the_ingest(
     produce(broker, event(10))
     log = tmp_path / "log"
     wrong = "run -s stg_orders orders --vars '{complete_snapshots: {cdc_events: 5}}'"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ingest", "kafka"),
-                *("--bootstrap-servers", f"127.0.0.1:{broker.port}", "--topic", TOPIC),
-                *("--continuous", "--then-build", wrong),
-            ],
-            cwd=PROJECT,
-            env=lake.environment(),
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    process = continuous(broker, lake, log, "--then-build", wrong)
 
     def wait_for(text: str, times: int) -> None:
         end = time.monotonic() + 90

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from connectors.stack.stack import Stack
-from tests.conftest import PROJECT, Lake
+from tests.conftest import Lake, copy_project
 from tests.faults import (
     FAULTS,
     assert_each_record_once,
@@ -77,12 +77,7 @@ def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
     said = pipeline.catch_up()
     assert "model 'stg_shippers' does not list the field 'rating'" in said
 
-    copy = tmp_path / "project"
-    for folder in ("ingest", "connectors", "macros", "models", "profiles", "tests/dbt"):
-        shutil.copytree(PROJECT / folder, copy / folder)
-    for file in ("dbt_project.yml", "dbt_single_build.py"):
-        shutil.copy(PROJECT / file, copy)
-    (copy / ".venv").symlink_to(PROJECT / ".venv")
+    copy = copy_project(tmp_path / "project")
     model = copy / "models/staging/tables/stg_shippers.sql"
     model.write_text(
         model.read_text().replace(

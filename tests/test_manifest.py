@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import PROJECT
+from tests.conftest import PROJECT, dbt
 
 Node = dict[str, Any]
 
@@ -43,39 +40,6 @@ HUDI_OPTIONS = {
     "hoodie.write.record.merge.mode",
     "hoodie.write.table.version",
 }
-
-
-@pytest.fixture(scope="module")
-def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    target = tmp_path_factory.mktemp("target")
-    done = parse(target)
-    assert done.returncode == 0, done.stdout + done.stderr
-    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
-    return content
-
-
-def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
-
-
-def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run dbt without Spark; what it makes is kept in ``target``."""
-    places = ["--target-path", str(target), "--log-path", str(target)]
-    return subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "dbt.cli.main",
-            *arguments,
-            "--profiles-dir",
-            "profiles",
-            *places,
-        ],
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")

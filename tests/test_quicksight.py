@@ -29,7 +29,6 @@ from serving.quicksight import publish as publishing
 from serving.quicksight.__main__ import main
 from serving.quicksight.definitions import FOLDER, Request, Target, definitions
 from tests.conftest import PROJECT
-from tests.test_manifest import parse
 
 ACCOUNT = "123456789012"
 REGION = "eu-west-1"
@@ -198,15 +197,6 @@ def test_a_file_that_was_edited_badly_is_named(
 
 
 # --- the definitions and gold ---
-
-
-@pytest.fixture(scope="module")
-def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    target = tmp_path_factory.mktemp("target")
-    done = parse(target)
-    assert done.returncode == 0, done.stdout + done.stderr
-    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
-    return content
 
 
 def columns_of(target: Target) -> dict[str, dict[str, tuple[str, str | None]]]:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import PROJECT, Lake, Record, flattened, record
-
-COPIED = ("ingest", "macros", "models", "profiles", "tests/dbt")
+from tests.conftest import PROJECT, Lake, Record, copy_project, flattened, record
 
 
 def example() -> dict[str, str]:
@@ -33,12 +30,7 @@ def example() -> dict[str, str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A copy of the project, with the example's steps done."""
-    copy = tmp_path / "project"
-    for folder in COPIED:
-        shutil.copytree(PROJECT / folder, copy / folder)
-    for file in ("dbt_project.yml", "dbt_single_build.py"):
-        shutil.copy(PROJECT / file, copy)
-    (copy / ".venv").symlink_to(PROJECT / ".venv")
+    copy = copy_project(tmp_path / "project")
     block = example()
 
     topics = copy / "ingest/topics.toml"
