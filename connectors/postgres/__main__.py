@@ -8,7 +8,8 @@ import os
 import signal
 import sys
 
-from connectors.postgres.load import REPLICATION_ROLE, Loaded, Source, existing, load
+from connectors.postgres.checks import REPLICATION_ROLE
+from connectors.postgres.load import Loaded, Source, existing, load
 from ingest.errors import UserError
 
 BAR_WIDTH = 30

@@ -18,8 +18,7 @@ from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
 from connectors.postgres import checks, northwind
-from connectors.postgres.checks import REPLICATION_ROLE as REPLICATION_ROLE
-from connectors.postgres.checks import SCHEMA
+from connectors.postgres.checks import REPLICATION_ROLE, SCHEMA
 from ingest.errors import UserError
 
 SQL_FILES = Path(__file__).parent

@@ -16,7 +16,8 @@ from typing import Any
 
 import psycopg2
 
-from connectors.postgres.load import REPLICATION_ROLE, Source, load
+from connectors.postgres.checks import REPLICATION_ROLE
+from connectors.postgres.load import Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
