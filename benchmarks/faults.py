@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from connectors.stack.stack import Stack
-from tests.faults import FAULTS, storm_with_faults
-from tests.pipeline import Pipeline
+from tests.support.faults import FAULTS, storm_with_faults
+from tests.support.pipeline import Pipeline
 
 
 def main() -> None:

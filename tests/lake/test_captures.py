@@ -1,0 +1,370 @@
+"""Real change events: silver ends as the source's own rows, gold as their sums."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.landing import EVENTS, land, recorded, sink_envelope
+from tests.conftest import NewLake
+from tests.support.lake import Lake
+from tests.support.project import CAPTURES, PROJECT
+from tests.support.records import Row
+
+KEYS = {"orders": "order_id", "customers": "customer_id", "products": "product_id"}
+TRUTH = {"orders": "northwind", "customers": "customers", "products": "products"}
+JSON_COLUMNS = (
+    "order_items",
+    "products",
+    "customer",
+    "employee",
+    "shipper",
+    "shipment",
+)
+
+
+@dataclass
+class Built:
+    """What a lake held after one of its builds."""
+
+    rows: dict[str, list[Row]]
+    properties: dict[str, dict[str, str]]
+    instants: dict[str, list[str]]
+    nodes: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(cls, lake: Lake, answer: dict[str, Any]) -> Built:
+        tables = lake.tables.names()
+        return cls(
+            {table: lake.rows(table) for table in tables},
+            {table: lake.tables.properties(table) for table in tables},
+            lake.tables.instants(),
+            answer["nodes"],
+        )
+
+    def live(self, name: str) -> dict[Any, Row]:
+        """The live rows of a silver table, by key."""
+        rows = [row for row in self.rows[f"silver.{name}"] if not row["is_deleted"]]
+        found = {row[KEYS[name]]: row for row in rows}
+        assert len(found) == len(rows)
+        return found
+
+
+def truth(name: str) -> dict[Any, Row]:
+    """The source table's rows after the last recorded event, by key."""
+    with gzip.open(CAPTURES / f"{TRUTH[name]}_truth.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line, parse_float=Decimal) for line in lines]
+    return {row[KEYS[name]]: row for row in rows}
+
+
+def comparable(name: str, value: Any) -> Any:
+    """A silver value as the truth files write it."""
+    if name in JSON_COLUMNS and value is not None:
+        return json.loads(value, parse_float=Decimal)
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).isoformat()
+    return str(value) if isinstance(value, dt.date) else value
+
+
+def wrong_values(name: str, rows: dict[Any, Row]) -> list[str]:
+    """Where rows differ from the truth, value by value."""
+    source = truth(name)
+    wrong = [f"{key}: extra" for key in rows.keys() - source.keys()]
+    for key, expected in source.items():
+        if key not in rows:
+            wrong.append(f"{key}: missing")
+            continue
+        for column, value in expected.items():
+            if column == "updated_at":
+                value = dt.datetime.fromisoformat(value).isoformat()
+            found = comparable(column, rows[key][column])
+            if found != value:
+                wrong.append(f"{key}.{column}: {found!r}, in the source {value!r}")
+    return wrong
+
+
+@dataclass
+class Northwind:
+    """The lake of the recorded events in their flattened form, build after build."""
+
+    lake: Lake
+    first: Built
+    increment: Built
+    nothing_new: Built
+    refreshed: Built
+
+
+@pytest.fixture(scope="module")
+def northwind(new_lake: NewLake) -> Iterator[Northwind]:
+    """Builds after the snapshots, the changes, and nothing, and from scratch."""
+    lake = new_lake()
+    builds = []
+    for changed in (False, True):
+        for capture in sorted(EVENTS.glob("*.jsonl.gz")):
+            records = recorded(capture)
+            lake.land(
+                sink_envelope(line)
+                for line in records
+                if (json.loads(line["value"])["__op"] != "r") == changed
+            )
+        assert lake.ingest().code == 0
+        builds.append(Built.of(lake, lake.dbt("build")))
+    for arguments in (["build"], ["build", "--full-refresh"]):
+        builds.append(Built.of(lake, lake.dbt(*arguments)))
+    yield Northwind(lake, *builds)
+
+
+@pytest.fixture(scope="module")
+def envelopes(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """One build of the recorded events in Debezium's envelope."""
+    lake = new_lake()
+    lake.land(
+        sink_envelope(line) for line in recorded(CAPTURES / "northwind_envelope.jsonl.gz")
+    )
+    ingested = lake.ingest()
+    assert ingested.counts == (846, 843, 0, 3)
+    answer = lake.dbt("run", "-s", "stg_orders", "orders", "order_items")
+    built = Built.of(lake, answer)
+
+    return built
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_silver_equals_the_source(name: str, northwind: Northwind) -> None:
+    assert wrong_values(name, northwind.increment.live(name)) == []
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_silver_equals_the_source_after_a_full_refresh(
+    name: str, northwind: Northwind
+) -> None:
+    assert wrong_values(name, northwind.refreshed.live(name)) == []
+
+
+def test_orders_from_envelopes_equal_the_source(envelopes: Built) -> None:
+    assert wrong_values("orders", envelopes.live("orders")) == []
+
+
+def test_deleted_orders_are_marked(northwind: Northwind) -> None:
+    rows = northwind.increment.rows["silver.orders"]
+    assert {row["order_id"] for row in rows if row["is_deleted"]} == {10250, 10252}
+
+
+def test_order_items_are_the_lines_of_the_orders(northwind: Northwind) -> None:
+    wanted = {
+        (key, line["product_id"]): line
+        for key, row in truth("orders").items()
+        for line in row["order_items"]
+    }
+    for built in (northwind.increment, northwind.refreshed):
+        found = {
+            (row["order_id"], row["product_id"]): row
+            for row in built.rows["silver.order_items"]
+            if not row["is_deleted"]
+        }
+        assert found.keys() == wanted.keys()
+        for place, line in wanted.items():
+            for column in ("unit_price", "quantity", "discount"):
+                assert found[place][column] == line[column], place
+
+
+def test_revenue_of_the_customers_is_that_of_the_source(northwind: Northwind) -> None:
+    revenue: dict[str, Decimal] = {}
+    orders: dict[str, int] = {}
+    quantity: dict[str, Decimal] = {}
+    for row in truth("orders").values():
+        customer = row["customer_id"]
+        for line in row["order_items"]:
+            amount = line["unit_price"] * line["quantity"] * (1 - line["discount"])
+            revenue[customer] = revenue.get(customer, Decimal(0)) + amount
+            quantity[customer] = quantity.get(customer, Decimal(0)) + line["quantity"]
+        orders[customer] = orders.get(customer, 0) + 1
+    for built in (northwind.increment, northwind.refreshed):
+        gold = {row["customer_id"]: row for row in built.rows["gold.revenue_by_customer"]}
+        assert {key: row["revenue"] for key, row in gold.items()} == revenue
+        assert {key: row["count_orders"] for key, row in gold.items()} == orders
+        assert {key: row["total_quantity"] for key, row in gold.items()} == quantity
+        ranked = sorted(gold.values(), key=lambda row: row["revenue_rank"])
+        assert [row["revenue"] for row in ranked] == sorted(revenue.values())[::-1]
+        assert abs(sum(row["revenue_share"] for row in ranked) - 1) < Decimal("1e-6")
+        assert ranked[0]["company_name"] == "QUICK-Stop"
+
+
+def test_expected_answers_are_the_sources(northwind: Northwind) -> None:
+    """The seed is of the source's rows, and the lake agrees with it."""
+    customers = truth("customers")
+    with (PROJECT / "seeds/expected_revenue_by_customer.csv").open(
+        encoding="utf-8"
+    ) as file:
+        expected = {row["customer_id"]: row for row in csv.DictReader(file)}
+    lines: dict[str, list[Decimal]] = {}
+    for order in truth("orders").values():
+        lines.setdefault(order["customer_id"], []).extend(
+            line["unit_price"] * line["quantity"] * (1 - line["discount"])
+            for line in order["order_items"]
+        )
+    assert expected.keys() == lines.keys()
+    for key, row in expected.items():
+        assert Decimal(row["revenue"]) == sum(lines[key])
+        assert int(row["count_items"]) == len(lines[key])
+        assert row["country"] == customers[key]["country"]
+    answer = northwind.lake.dbt(
+        "build",
+        *("-s", "expected_revenue_by_customer"),
+        "assert_recorded_events_give_expected_answers",
+        *("--vars", '{"recorded_events": true}', "--indirect-selection", "eager"),
+    )
+    statuses = {name: node["status"] for name, node in answer["nodes"].items()}
+    assert statuses["assert_recorded_events_give_expected_answers"] == "pass"
+
+
+def test_every_gold_table_of_revenue_has_the_same_sum(northwind: Northwind) -> None:
+    """All of them are the revenue of the same lines."""
+    built = northwind.increment
+    lines = sum(
+        row["revenue"] for row in built.rows["silver.order_items"] if not row["is_deleted"]
+    )
+    sums = {
+        table: sum(row["revenue"] for row in rows)
+        for table, rows in built.rows.items()
+        if table.startswith("gold.revenue_by_")
+    }
+    assert sums == dict.fromkeys(sums, lines)
+    assert "gold.revenue_by_customer" in sums
+
+
+@pytest.mark.parametrize("build", ["first", "increment", "nothing_new", "refreshed"])
+def test_tables_are_copy_on_write_of_version_6(build: str, northwind: Northwind) -> None:
+    """Athena and Trino read no other; a write without the option upgrades silently."""
+    built: Built = getattr(northwind, build)
+    assert {table.partition(".")[0] for table in built.properties} == {
+        "bronze",
+        "silver",
+        "gold",
+    }
+    for table, properties in built.properties.items():
+        assert properties["hoodie.table.version"] == "6", table
+        assert properties["hoodie.table.type"] == "COPY_ON_WRITE", table
+
+
+def test_second_build_makes_no_commit(northwind: Northwind) -> None:
+    assert northwind.nothing_new.instants == northwind.increment.instants
+    assert northwind.nothing_new.rows == northwind.increment.rows
+
+
+def test_increment_is_one_commit_a_table(northwind: Northwind) -> None:
+    for table in ("silver.orders", "silver.order_items", "silver.customers"):
+        before = northwind.first.instants[table]
+        after = northwind.increment.instants[table]
+        assert len(after) == len(before) + 1, table
+
+
+def test_full_refresh_is_one_commit_a_table(northwind: Northwind) -> None:
+    """The rows are replaced in place, so that a reader never finds a table gone."""
+    for table in ("silver.orders", "silver.order_items", "silver.customers"):
+        before = northwind.nothing_new.instants[table]
+        after = northwind.refreshed.instants[table]
+        assert set(after) >= set(before), table
+        assert [name.partition(".")[2] for name in set(after) - set(before)] == [
+            "replacecommit"
+        ], table
+
+
+@pytest.mark.parametrize("table", ["silver.orders", "silver.customers"])
+def test_full_refresh_gives_what_the_increments_gave(
+    table: str, northwind: Northwind
+) -> None:
+    def comparable_rows(built: Built) -> dict[Any, Row]:
+        key = KEYS[table.partition(".")[2]]
+        return {
+            row[key]: {
+                name: value
+                for name, value in row.items()
+                if (
+                    name in (key, "is_deleted", "source_lsn")
+                    if row["is_deleted"]
+                    else name not in ("ingested_at", "ingest_batch")
+                )
+            }
+            for row in built.rows[table]
+        }
+
+    assert comparable_rows(northwind.refreshed) == comparable_rows(northwind.increment)
+
+
+def test_data_tests_pass(northwind: Northwind) -> None:
+    for built in (northwind.first, northwind.increment, northwind.refreshed):
+        tests = {
+            name: node["status"]
+            for name, node in built.nodes.items()
+            if node["kind"] == "test"
+        }
+        assert tests, "dbt build ran no data test"
+        assert set(tests.values()) == {"pass"}, tests
+
+
+def test_bronze_holds_every_recorded_event(northwind: Northwind) -> None:
+    rows = northwind.increment.rows
+    assert len(rows["bronze.cdc_events"]) == 843
+    assert len(rows["bronze.customers"]) == 98
+    assert len(rows["bronze.products"]) == 82
+    assert rows["bronze.rejected_events"] == []
+    places = {
+        (row["topic"], row["kafka_partition"], row["kafka_offset"])
+        for row in rows["bronze.cdc_events"]
+    }
+    assert len(places) == 843
+
+
+def test_documentation_is_of_what_is_there(northwind: Northwind) -> None:
+    """``dbt docs generate``: gold's columns as they are, and lineage from bronze."""
+    northwind.lake.dbt("docs", "generate", "--static")
+    target = northwind.lake.root / "target"
+    assert (target / "static_index.html").stat().st_size > 1_000_000
+    manifest = json.loads((target / "manifest.json").read_text())
+    catalog = json.loads((target / "catalog.json").read_text())
+    assert catalog["errors"] is None
+    gold = {
+        name: node
+        for name, node in manifest["nodes"].items()
+        if node["resource_type"] == "model" and node["schema"] == "gold"
+    }
+    assert len(gold) == 6
+    for name, node in gold.items():
+        # Spark's catalogue has its own names for two types, and Hudi adds columns.
+        found = {
+            column: {"long": "bigint", "integer": "int"}.get(entry["type"], entry["type"])
+            for column, entry in catalog["nodes"][name]["columns"].items()
+            if not column.startswith("_hoodie_")
+        }
+        described = {
+            column: entry["data_type"]
+            for column, entry in node["columns"].items()
+            if entry["description"]
+        }
+        assert found == described, name
+
+    fed = set()
+    unread = set(manifest["exposures"])
+    while unread:
+        fed |= unread
+        unread = {name for child in unread for name in manifest["parent_map"][child]} - fed
+    assert manifest["sources"].keys() <= fed
+    documented = catalog["nodes"].keys() | catalog["sources"].keys()
+    assert fed - manifest["exposures"].keys() <= documented
+
+
+def test_landing_writes_each_record_once(tmp_path: Path) -> None:
+    assert land(tmp_path) == 843 + 98 + 82
+    files = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.gz")}
+    assert land(tmp_path) == 843 + 98 + 82
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.gz")} == files

@@ -1,0 +1,88 @@
+"""Every setting of the connectors is one that somebody reads, and the README says why."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from connectors.stack.stack import CONNECTORS, Stack
+from tests.support.project import PROJECT
+
+FOLDER = PROJECT / "connectors"
+SINKS = {"sink-s3-lenses": "lenses", "sink-s3-confluent": "confluent"}
+BOTH_SOURCES = "Both sources"
+
+# Connect reads these itself; validate does not list them.
+TOPIC_CREATION = "topic.creation.default."
+PRODUCER = "producer.override."
+
+
+def configuration(name: str) -> dict[str, str]:
+    content: dict[str, str] = json.loads((FOLDER / f"{name}.json").read_text())
+    return content
+
+
+def validated(stack: Stack, name: str, config: dict[str, str]) -> dict[str, Any]:
+    """What Connect says of every setting that it and the connector read."""
+    plugin = config["connector.class"]
+    answer = stack.connect.ask(
+        "PUT", f"/connector-plugins/{plugin}/config/validate", {**config, "name": name}
+    )
+    return {entry["value"]["name"]: entry for entry in answer["configs"]}
+
+
+def unread(stack: Stack, name: str, config: dict[str, str]) -> set[str]:
+    listed = validated(stack, name, config).keys()
+    return {
+        key for key in config if key not in listed and not key.startswith(TOPIC_CREATION)
+    }
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_every_setting_of_a_source_is_read(stack: Stack, name: str) -> None:
+    config = stack.configuration(name)
+    assert unread(stack, name, config) == set()
+    entries = validated(stack, name, config)
+    errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
+    assert {key: said for key, said in errors.items() if said} == {}
+
+
+def test_a_setting_nobody_reads_is_noticed(stack: Stack) -> None:
+    """Older texts have these two, and Debezium ignores them without a word."""
+    misspelt = {
+        "transforms.unwrap.delete.handling.mode": "rewrite",
+        "transforms.unwrap.drop.tombstones": "true",
+        "heartbeat.interval": "1000",
+    }
+    config = stack.configuration("source-outbox") | misspelt
+    assert unread(stack, "source-outbox", config) == misspelt.keys()
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_what_validate_does_not_list_is_read_all_the_same(stack: Stack, name: str) -> None:
+    """Validate echoes any ``producer.override.``: the log has what the producer took.
+
+    A ``topic.creation.`` setting that no broker knows fails the connector, which has
+    created its topics here.
+    """
+    config = configuration(name)
+    log = stack.logs()["connect"].read_text()
+    for key, value in config.items():
+        if key.startswith(PRODUCER):
+            assert f"\t{key.removeprefix(PRODUCER)} = {value}\n" in log
+    assert stack.connect.states()[name].is_running
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_a_source_has_no_setting_at_its_default(stack: Stack, name: str) -> None:
+    config = stack.configuration(name)
+    entries = validated(stack, name, config)
+    at_default = {
+        key
+        for key, value in config.items()
+        if key in entries and entries[key]["definition"]["default_value"] == value
+    }
+    # Their default is the worker's, and this worker is not the only one.
+    assert at_default <= {"key.converter", "value.converter"}

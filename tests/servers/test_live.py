@@ -1,0 +1,134 @@
+"""From commits in PostgreSQL to gold, through Debezium and Kafka, come what may."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from connectors.stack.stack import Stack
+from tests.support.faults import (
+    FAULTS,
+    assert_each_record_once,
+    assert_equal_to_source,
+    storm_with_faults,
+)
+from tests.support.pipeline import Pipeline
+from tests.support.project import copy_project
+from tests.support.source import SILVER
+from tests.support.storm import Storm
+from tests.support.tables import Tables
+
+
+@pytest.fixture(scope="module")
+def pipeline(servers: None) -> Iterator[Pipeline]:
+    """A stack of this module's own, whose snapshot is in gold."""
+    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
+    root.chmod(0o755)
+    stack = Stack(root)
+    stack.start(hold_back=11075)
+    pipeline = Pipeline(stack)
+    try:
+        pipeline.catch_up()
+        yield pipeline
+    finally:
+        pipeline.kill()
+        stack.remove()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def test_the_snapshot_reaches_gold(pipeline: Pipeline) -> None:
+    assert_equal_to_source(pipeline)
+    assert_each_record_once(pipeline)
+
+
+def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
+    """While everything runs; long transactions commit late."""
+    storm = Storm(pipeline.stack.connect_to_source, seed=1, transactions=2_400)
+    pipeline.start()
+    storm.start()
+    storm.wait()
+    assert pipeline.stop() == 0
+    pipeline.catch_up()
+    assert storm.committed == 2_400
+    assert_equal_to_source(pipeline)
+    assert_each_record_once(pipeline)
+
+
+def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
+    faults = random.Random(7).sample(FAULTS, len(FAULTS))
+    storm_with_faults(pipeline, faults, seed=7, transactions=1_600)
+
+
+def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
+    """Nothing stops; a warning names it; a line and a full refresh bring its past."""
+    stack = pipeline.stack
+    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
+        cursor.execute("alter table datalake.shippers add column rating integer default 3")
+        connection.commit()
+        cursor.execute("update datalake.shippers set rating = 5 where shipper_id = 2")
+        connection.commit()
+    said = pipeline.catch_up()
+    assert "model 'stg_shippers' does not list the field 'rating'" in said
+
+    copy = copy_project(tmp_path / "project")
+    model = copy / "models/staging/tables/stg_shippers.sql"
+    model.write_text(
+        model.read_text().replace(
+            "'phone': 'string',", "'phone': 'string',\n        'rating': 'int',"
+        )
+    )
+    Pipeline(stack, copy).catch_up(build="run --full-refresh -s stg_shippers+")
+    rows = {
+        row["shipper_id"]: row["rating"]
+        for row in Tables(pipeline.lake).rows("silver.shippers")
+    }
+    # A row that was not touched since never shows the added column's default.
+    assert rows == {1: None, 2: 5, **dict.fromkeys(rows.keys() - {1, 2})}
+
+    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
+        cursor.execute("alter table datalake.shippers drop column rating")
+        cursor.execute("update datalake.shippers set phone = 'after' where shipper_id = 1")
+        connection.commit()
+    Pipeline(stack, copy).catch_up()
+    after = {
+        row["shipper_id"]: row for row in Tables(pipeline.lake).rows("silver.shippers")
+    }
+    assert (after[1]["phone"], after[1]["rating"]) == ("after", None)
+
+
+def test_a_lost_slot(pipeline: Pipeline) -> None:
+    """What was deleted meanwhile is gone once the new snapshot is named as complete."""
+    stack = pipeline.stack
+    stack.connect.remove("source-tables")
+    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
+        cursor.execute("select pg_drop_replication_slot('cdc_lakehouse_tables')")
+        cursor.execute("delete from datalake.order_details where product_id = 11")
+        cursor.execute("delete from datalake.employee_territories where employee_id = 9")
+        connection.commit()
+    stack.register("source-tables")
+    stack.wait_until_streaming()
+    pipeline.catch_up()
+    lake = Tables(pipeline.lake)
+
+    def lines() -> set[int]:
+        return {
+            row["product_id"]
+            for row in lake.rows("silver.order_details")
+            if not row["is_deleted"]
+        }
+
+    assert 11 in lines()
+    snapshots = {}
+    for silver, (table, _) in SILVER.items():
+        if silver != "orders":
+            reads = [row for row in lake.rows(f"bronze.{table}") if row["op"] == "r"]
+            snapshots[table] = max(row["source_lsn"] for row in reads)
+    pipeline.catch_up(variables={"complete_snapshots": snapshots})
+    assert 11 not in lines()
+    assert_equal_to_source(pipeline)

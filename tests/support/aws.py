@@ -1,0 +1,66 @@
+"""A stand-in for AWS: moto's server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+from serving.storage import open_table, read_columns
+from tests.support.project import PROJECT
+from tests.support.records import Row
+
+JARS = sorted((PROJECT / ".venv/s3/jars").glob("*.jar"))
+
+
+class Aws:
+    """A server that answers for S3, Glue and Athena, with an empty bucket ``lake``."""
+
+    def __init__(self) -> None:
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.endpoint = f"http://{host}:{port}"
+        # AWS_ENDPOINT_URL_S3 is what Spark's settings ask for.
+        self.environment = {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_REGION": "us-east-1",
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ENDPOINT_URL_S3": self.endpoint,
+        }
+        self.client("s3").create_bucket(Bucket="lake")
+
+    def lake(self, folder: str, local: Path) -> dict[str, str]:
+        """The environment of a lake in the bucket, whose metastore is in a folder."""
+        return {
+            **self.environment,
+            "LAKE_ROOT": f"s3a://lake/{folder}",
+            "LAKE_METASTORE": str(local),
+            "LAKE_JARS": ",".join(map(str, JARS)),
+        }
+
+    def client(self, service: str) -> Any:
+        """boto3's client of a service."""
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name="us-east-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+        )
+
+    def stop(self) -> None:
+        """End the server; what it held is gone."""
+        self._server.stop()
+
+
+def rows(folder: str, table: str) -> list[Row]:
+    """The rows of a lake's ``<layer>.<table>``, read from the bucket without Spark."""
+    layer, _, name = table.partition(".")
+    opened = open_table(f"s3://lake/{folder}/warehouse/{layer}.db/{name}")
+    found: list[Row] = read_columns(opened).to_pylist()
+    return found

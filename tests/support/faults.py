@@ -1,0 +1,105 @@
+"""What goes wrong in a live pipeline, and what must hold after it."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import closing
+
+from serving.gold import KEYS as GOLD
+from tests.support.pipeline import Pipeline
+from tests.support.source import SILVER, answers, gold_rows, silver_rows, table_rows
+from tests.support.storm import Storm
+from tests.support.tables import Tables
+
+FAULTS = (
+    "connect is killed",
+    "the broker is killed",
+    "the ingest is killed",
+    "a build is killed",
+    "PostgreSQL is restarted",
+    "a connector is paused",
+    "the checkpoint is lost",
+)
+
+
+def strike(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
+    """Let one thing go wrong, and start again what a service manager would."""
+    stack = pipeline.stack
+    if fault == "connect is killed":
+        stack.kill("connect")
+        stack.revive("connect")
+    elif fault == "the broker is killed":
+        stack.kill("broker")
+        stack.revive("broker")
+    elif fault == "the ingest is killed":
+        pipeline.kill()
+    elif fault == "a build is killed":
+        builds = pipeline.said().count("wrote ")
+        end = time.monotonic() + 60
+        while pipeline.said().count("wrote ") == builds and time.monotonic() < end:
+            time.sleep(0.1)
+        time.sleep(draw.uniform(0.5, 6))
+        pipeline.kill()
+    elif fault == "PostgreSQL is restarted":
+        stack.postgres.stop()
+        stack.revive("postgres")
+    elif fault == "a connector is paused":
+        stack.pause("source-outbox")
+        time.sleep(draw.uniform(1, 4))
+        stack.resume("source-outbox")
+    elif fault == "the checkpoint is lost":
+        pipeline.kill()
+        pipeline.lose_checkpoint()
+    if pipeline.has_ended:
+        pipeline.start()
+
+
+def storm_with_faults(
+    pipeline: Pipeline, faults: list[str], seed: int, transactions: int
+) -> None:
+    """Transactions, and faults at random moments among them."""
+    draw = random.Random(seed)
+    storm = Storm(pipeline.stack.connect_to_source, seed=seed, transactions=transactions)
+    pipeline.start()
+    storm.start()
+    for fault in faults:
+        time.sleep(draw.uniform(2, 8))
+        strike(fault, pipeline, draw)
+    storm.wait()
+    pipeline.kill()
+    pipeline.catch_up()
+    assert storm.committed == transactions
+    assert_equal_to_source(pipeline)
+    assert_each_record_once(pipeline)
+
+
+def assert_equal_to_source(pipeline: Pipeline) -> None:
+    """Silver is the source row by row; gold is what PostgreSQL answers."""
+    lake = Tables(pipeline.lake)
+    with closing(pipeline.stack.connect_to_source()) as connection:
+        for silver in SILVER:
+            expected = table_rows(connection, silver)
+            columns = list(next(iter(expected.values())))
+            found = silver_rows(lake.rows(f"silver.{silver}"), silver, columns)
+            wrong = {
+                key: (expected.get(key), found.get(key))
+                for key in expected.keys() | found.keys()
+                if expected.get(key) != found.get(key)
+            }
+            assert not wrong, f"{silver}: {len(wrong)} differ: {list(wrong.items())[:2]}"
+        expected_gold = answers(connection)
+    for table in GOLD:
+        found_gold = gold_rows(lake.rows(f"gold.{table}"), table)
+        assert found_gold == expected_gold[table], table
+    assert lake.rows("bronze.rejected_events") == []
+    assert lake.rows("silver.rejected_rows") == []
+
+
+def assert_each_record_once(pipeline: Pipeline) -> None:
+    """Bronze holds every offset of every topic once: no gap, no double."""
+    lake = Tables(pipeline.lake)
+    ends = pipeline.stack.topic_ends()
+    for table, _ in SILVER.values():
+        offsets = [row["kafka_offset"] for row in lake.rows(f"bronze.{table}")]
+        assert sorted(offsets) == list(range(ends[f"demo.datalake.{table}/0"])), table

@@ -1,0 +1,268 @@
+"""Lakes to test in: one process with Spark works on one after the other.
+
+Derby's and the catalogue's files, and the checkpoints, hold absolute paths. So a lake is
+always worked on at the same place: its folder is moved there, and moved away when another
+lake's turn comes. Readers that are not Spark find its tables wherever it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.project import PROJECT
+from tests.support.records import Record, Row
+from tests.support.tables import Tables
+
+
+@dataclass
+class Ingested:
+    """What an ingest printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def counts(self) -> tuple[int, int, int, int]:
+        """Read, written, rejected, skipped."""
+        found = re.fullmatch(
+            r"read (\d+) records, wrote (\d+) events, rejected (\d+), skipped (\d+)",
+            self.out.strip(),
+        )
+        assert found, f"{self.out!r} {self.err!r}"
+        read, written, rejected, skipped = map(int, found.groups())
+        return read, written, rejected, skipped
+
+
+class SparkProcess:
+    """A process with one JVM, and the place where a lake is while it is worked on.
+
+    Args:
+        folder: keeps the place, the lakes that are not there, and the logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = folder / "lake"
+        self.log = folder / "worker.log"
+        self.occupant: Lake | None = None
+        self.pid: int | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._count = 0
+
+    def new_lake(self, topics: Path | None = None) -> Lake:
+        """A lake without anything in it."""
+        self._count += 1
+        return Lake(self, self.folder / f"lake-{self._count}", topics)
+
+    def put(self, lake: Lake) -> None:
+        """Have a lake at the place."""
+        if self.occupant is lake:
+            return
+        self.clear()
+        if lake.parked.exists():
+            lake.parked.rename(self.place)
+        else:
+            self.place.mkdir()
+        self.occupant = lake
+
+    def clear(self) -> None:
+        """Move the lake that is at the place away."""
+        if self.occupant is not None:
+            self.release()
+            self.place.rename(self.occupant.parked)
+            self.occupant = None
+
+    def release(self) -> None:
+        """Let go of the lake's metastore, for another process; the JVM stays."""
+        if self._process is not None:
+            self.ask("close")
+
+    def ask(self, command: str, *arguments: Any) -> Any:
+        """Have the process do something; its answer."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps([command, arguments]) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except BaseException:
+            # A time limit, or Ctrl-C: its answer would be taken for the next one's.
+            self.kill()
+            raise
+        if not answer:
+            self.kill()
+            raise AssertionError(
+                f"Spark's process ended: {self.log.read_text(errors='replace')[-4000:]}"
+            )
+        return json.loads(answer)
+
+    def kill(self) -> None:
+        """End the process, and its Java with it, as a crash does."""
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+            self.pid = None
+
+    def _start(self) -> subprocess.Popen[str]:
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.worker", str(self.folder)],
+                cwd=PROJECT,
+                env=environment(self.place),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+        return self._process
+
+
+class Lake:
+    """A lake in a folder of its own.
+
+    Args:
+        spark: what works on it.
+        parked: its folder while it is not at the place.
+        topics: the topics file, where it is not the project's.
+    """
+
+    def __init__(self, spark: SparkProcess, parked: Path, topics: Path | None) -> None:
+        self.spark = spark
+        self.parked = parked
+        self.topics = topics
+        self._files = 0
+
+    @property
+    def root(self) -> Path:
+        """Its ``LAKE_ROOT``, where it is from now on until another lake's turn comes."""
+        self.spark.put(self)
+        return self.spark.place
+
+    @property
+    def tables(self) -> Tables:
+        """Its tables, wherever it is."""
+        is_there = self.spark.occupant is self
+        return Tables(self.spark.place if is_there else self.parked)
+
+    @property
+    def landing(self) -> Path:
+        """Its landing folder."""
+        folder = self.root / "landing"
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def land(self, records: Iterable[Record | str], name: str | None = None) -> Path:
+        """Write one JSON-lines file below the landing folder."""
+        self._files += 1
+        file = self.landing / (name or f"{self._files:06d}.json")
+        lines = [
+            line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
+            for line in records
+        ]
+        part = file.with_name(f"_{file.name}")
+        part.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        part.rename(file)
+        return file
+
+    def ingest(self, *arguments: str) -> Ingested:
+        """``python -m ingest files``, of the landing folder where no path is given."""
+        paths = list(arguments) or [str(self.landing)]
+        topics = [] if self.topics is None else ["--topics", str(self.topics)]
+        return self._ingest("files", *paths, *topics)
+
+    def ingest_kafka(self, *arguments: str) -> Ingested:
+        """``python -m ingest kafka``."""
+        return self._ingest("kafka", *arguments)
+
+    def _ingest(self, *arguments: str) -> Ingested:
+        self.spark.put(self)
+        return Ingested(**self.spark.ask("ingest", list(arguments)))
+
+    def dbt(self, *arguments: str, project: Path = PROJECT) -> dict[str, Any]:
+        """Run a dbt command that must succeed."""
+        answer = self.try_dbt(*arguments, project=project)
+        failed = {
+            name: node["message"]
+            for name, node in answer["nodes"].items()
+            if node["status"] in ("error", "fail", "runtime error")
+        }
+        assert answer["success"], f"{answer['error']} {answer['said']} {failed}"
+        return answer
+
+    def try_dbt(self, *arguments: str, project: Path = PROJECT) -> dict[str, Any]:
+        """Run a dbt command.
+
+        Returns:
+            ``success``, ``error``, ``said`` (warnings and errors), ``target`` (the folder
+            of what dbt made), and of every node in ``nodes`` its ``status``, ``message``,
+            ``seconds`` and ``kind``.
+        """
+        self.spark.put(self)
+        answer: dict[str, Any] = self.spark.ask("dbt", list(arguments), str(project))
+        return answer
+
+    def build(self, records: Iterable[Record | str], *arguments: str) -> list[str]:
+        """Bring records to silver; what dbt warned of.
+
+        Args:
+            records: a landing file's.
+            arguments: of ``dbt run``; staging and silver where none are given.
+        """
+        self.land(records)
+        ingested = self.ingest()
+        assert ingested.code == 0, ingested.err
+        said: list[str] = self.dbt("run", *(arguments or SILVER))["said"]
+        return said
+
+    def sql(self, statement: str) -> list[list[str]]:
+        """Run a statement in the lake's Spark session."""
+        self.spark.put(self)
+        answer: list[list[str]] = self.spark.ask("sql", statement)
+        return answer
+
+    def rows(self, table: str) -> list[Row]:
+        """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""
+        return self.tables.rows(table)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of another process that works on this lake."""
+        return environment(self.root)
+
+    def release(self) -> None:
+        """Let another process have the metastore."""
+        self.spark.put(self)
+        self.spark.release()
+
+    def remove(self) -> None:
+        """Remove it from the disk."""
+        if self.spark.occupant is self:
+            self.spark.clear()
+        shutil.rmtree(self.parked, ignore_errors=True)
+
+
+SILVER: Sequence[str] = ("-s", "path:models/staging", "path:models/silver")
+
+
+def environment(root: Path) -> dict[str, str]:
+    """The environment of a process that works on the lake at ``root``."""
+    return {
+        **os.environ,
+        "LAKE_ROOT": str(root),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(PROJECT),
+    }

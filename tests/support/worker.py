@@ -1,0 +1,139 @@
+"""The process of ``tests.support.lake``: ingest and dbt in one JVM, lake after lake.
+
+Spark, Hive and Derby let go of a lake between two commands (``close``), so that the next
+one, at the same path, starts in a second and finds the JVM warm.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dbt.cli.main import dbtRunner
+from dbt_common.events.base_types import EventMsg
+from dbt_common.events.event_manager_client import cleanup_event_logger
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+
+import dbt_single_build
+import ingest.cli
+from ingest.metastore import metastore
+from ingest.session import spark_session
+
+
+def run_ingest(arguments: list[str]) -> dict[str, Any]:
+    """Run the ingest's command line."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        # With the metastore from the start: an ingest by itself would go without.
+        spark_session()
+        try:
+            code = ingest.cli.main(arguments)
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+    return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
+
+
+def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
+    """Run dbt; what each node came to, and what dbt warned of."""
+    said: list[str] = []
+
+    def hear(event: EventMsg) -> None:
+        info: Any = event.info  # a protobuf message, whose fields have no types
+        if info.level in ("warn", "error"):
+            said.append(str(info.msg))
+
+    # dbt parses anew where variables differ, so each set of them keeps its own result.
+    variables = arguments[arguments.index("--vars") + 1] if "--vars" in arguments else ""
+    digest = hashlib.sha256(f"{project} {variables}".encode()).hexdigest()[:8]
+    target = Path(sys.argv[1]) / f"target-{digest}"
+    result = dbtRunner(callbacks=[hear]).invoke(
+        [
+            "--quiet",
+            *arguments,
+            *("--project-dir", project, "--profiles-dir", f"{project}/profiles"),
+            *("--target-path", str(target), "--log-path", str(target)),
+        ]
+    )
+    cleanup_event_logger()
+    nodes = getattr(result.result, "results", None) or []
+    return {
+        "success": result.success,
+        "error": None if result.exception is None else str(result.exception),
+        "said": said,
+        "target": str(target),
+        "nodes": {
+            node.node.name: {
+                "status": str(node.status),
+                "message": node.message,
+                "seconds": node.execution_time,
+                "kind": str(node.node.resource_type),
+            }
+            for node in nodes
+            if hasattr(node, "node")  # an operation has none
+        },
+    }
+
+
+def run_sql(statement: str) -> list[list[Any]]:
+    """Run a statement in the shared session."""
+    return [
+        [str(value) for value in row] for row in spark_session().sql(statement).collect()
+    ]
+
+
+def close() -> None:
+    """Stop Spark, and have Hive and Derby forget the lake.
+
+    Hive keeps the store of a metastore for each thread, and its connections for as long
+    as the settings are the same; Derby keeps the database open.
+    """
+    context = SparkContext._active_spark_context
+    if context is None:
+        return
+    context.stop()
+    gateway: Any = SparkContext._gateway
+    jvm = gateway.jvm
+    hive = jvm.org.apache.hadoop.hive.metastore
+    getattr(hive, "HiveMetaStore$HMSHandler").removeRawStore()
+    store = jvm.java.lang.Class.forName("org.apache.hadoop.hive.metastore.ObjectStore")
+    settings = store.getDeclaredField("prop")
+    settings.setAccessible(True)
+    settings.set(None, None)
+    # The plugin holds the lake's lock for as long as its process lives.
+    dbt_single_build._held.close()
+    dbt_single_build._is_held = False
+    with contextlib.suppress(Py4JJavaError, PySparkException):  # how Derby says: done
+        jvm.java.sql.DriverManager.getConnection(
+            f"jdbc:derby:;databaseName={metastore()};shutdown=true"
+        )
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "ingest": run_ingest,
+    "dbt": run_dbt,
+    "sql": run_sql,
+    "close": close,
+}
+
+
+def main() -> None:
+    """Answer commands, one JSON line each, until there are no more."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        command, arguments = json.loads(line)
+        answers.write(json.dumps(COMMANDS[command](*arguments)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

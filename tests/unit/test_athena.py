@@ -1,0 +1,188 @@
+"""A query file in Athena, as far as moto goes: it runs nothing, and says what it is told.
+
+What Athena's engine makes of the files is tests/servers/test_trino.py's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from botocore.exceptions import NoCredentialsError
+
+from ingest.errors import UserError
+from serving import athena
+from tests.support.aws import Aws
+
+MANIFEST = {
+    "nodes": {
+        "model.x.revenue_by_month": {
+            "resource_type": "model",
+            "config": {"materialized": "incremental"},
+            "fqn": ["x", "gold", "revenue_by_month"],
+            "name": "revenue_by_month",
+            "alias": "revenue_by_month",
+            "schema": "gold",
+            "description": "",
+            "columns": {},
+        }
+    },
+    "sources": {
+        "source.x.bronze.orders": {
+            "source_name": "bronze",
+            "name": "orders",
+            "identifier": "orders",
+            "schema": "bronze",
+            "description": "",
+            "columns": {},
+        }
+    },
+}
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> str:
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(MANIFEST))
+    return str(file)
+
+
+def queue(aws: Aws, rows: Sequence[Sequence[str | None]], names: list[str]) -> None:
+    """What moto answers the next query with."""
+    given = {
+        "results": [
+            {
+                "rows": [
+                    {"Data": [{} if v is None else {"VarCharValue": v} for v in row]}
+                    for row in rows
+                ],
+                "column_info": [
+                    {"CatalogName": "", "Name": name, "Type": "varchar"} for name in names
+                ],
+            }
+        ]
+    }
+    requests.post(
+        f"{aws.endpoint}/moto-api/static/athena/query-results", json=given, timeout=10
+    ).raise_for_status()
+
+
+def query_file(folder: Path, sql: str) -> str:
+    file = folder / "question.sql"
+    file.write_bytes(sql.encode(errors="surrogateescape"))
+    return str(file)
+
+
+def test_rows_are_printed_as_a_table(
+    aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["month", "revenue"]
+    queue(aws, [names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"]], names)
+    file = query_file(tmp_path, "select * from {{ ref('x', 'revenue_by_month') }}")
+    code = athena.main(
+        [
+            file,
+            "--manifest",
+            manifest,
+            "--prefix",
+            "shop",
+            "--output-location",
+            "s3://lake/a/",
+        ]
+    )
+    assert code == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "month     revenue",
+        "-------  --------",
+        "1996-07  27861.90",
+        "1996-08      null",
+        "none          7.5",
+    ]
+    client = aws.client("athena")
+    [query, *_] = client.list_query_executions()["QueryExecutionIds"]
+    ran = client.get_query_execution(QueryExecutionId=query)["QueryExecution"]
+    assert ran["Query"] == "select * from shop_gold.revenue_by_month"
+    assert ran["WorkGroup"] == "primary"
+    assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("select * from {{ ref('nothing') }}", "no table is made by a model called 'noth"),
+        ("select * from {{ source('bronze', 'no') }}", "there is no source 'bronze.no'"),
+        ("select * from {{ ref('revenue_by_month' }}", "cannot read"),
+        ("select {{ 1 / 0 }}", "division by zero"),
+        ("select '\udcff'", "can't decode"),
+    ],
+)
+def test_file_that_names_nothing_is_an_error(
+    sql: str, said: str, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert athena.main([query_file(tmp_path, sql), "--manifest", manifest]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_reason_of_a_failure_is_given(monkeypatch: pytest.MonkeyPatch, aws: Aws) -> None:
+    """moto never fails, so the client's answer is told here."""
+    group = athena.Athena("primary", None)
+    states: list[dict[str, Any]] = [
+        {"State": "QUEUED"},
+        {"State": "FAILED", "StateChangeReason": "TABLE_NOT_FOUND: line 1:15"},
+    ]
+    monkeypatch.setattr(athena, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(
+        group.client,
+        "get_query_execution",
+        lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803
+    )
+    with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND"):
+        group.run("select 1")
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])
+def test_query_that_cannot_be_waited_for_is_stopped(
+    trouble: type[BaseException], monkeypatch: pytest.MonkeyPatch, aws: Aws
+) -> None:
+    group = athena.Athena("primary", None)
+    stopped: list[str] = []
+
+    def interrupted(query: str) -> None:
+        raise trouble
+
+    monkeypatch.setattr(group, "_wait", interrupted)
+    monkeypatch.setattr(
+        group.client,
+        "stop_query_execution",
+        lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803
+    )
+    with pytest.raises(trouble):
+        group.run("select 1")
+    assert len(stopped) == 1
+
+
+def test_columns_stand_under_each_other_whatever_is_in_them() -> None:
+    rows: list[athena.Row] = [
+        ["name", "n"],
+        ["東京", "10"],
+        ["e\u0301", "-2.5"],
+        ["a\nb\x1b[31m", None],
+    ]
+    assert list(athena.table_lines(rows)) == [
+        "name" + 13 * " " + "n",
+        12 * "-" + "  ----",
+        "東京" + 12 * " " + "10",
+        "e\u0301" + 13 * " " + "-2.5",
+        "a\\nb\\x1b[31m  null",
+    ]
+    # As Athena answers a DESCRIBE: one column, though it names three.
+    assert list(athena.table_lines([["a", "b"], ["x"]])) == [
+        "a     b",
+        "-  ----",
+        "x  null",
+    ]
+    assert list(athena.table_lines([[]])) == ["no rows"]

@@ -1,0 +1,297 @@
+"""Rules that every model keeps, checked on what dbt makes of the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.project import PROJECT, dbt
+
+Node = dict[str, Any]
+
+# A misspelt Hudi option is ignored without a word: only known ones may be used.
+HUDI_OPTIONS = {
+    "type",
+    "primaryKey",
+    "preCombineField",
+    "hoodie.bucket.index.num.buckets",
+    "hoodie.bulkinsert.shuffle.parallelism",
+    "hoodie.cleaner.hours.retained",
+    "hoodie.cleaner.policy",
+    "hoodie.datasource.hive_sync.enable",
+    "hoodie.datasource.meta.sync.enable",
+    "hoodie.datasource.write.payload.class",
+    "hoodie.datasource.write.record.merger.impls",
+    "hoodie.embed.timeline.server",
+    "hoodie.index.bucket.engine",
+    "hoodie.index.type",
+    "hoodie.merge.allow.duplicate.on.inserts",
+    "hoodie.metadata.enable",
+    "hoodie.parquet.compression.codec",
+    "hoodie.parquet.small.file.limit",
+    "hoodie.simple.index.parallelism",
+    "hoodie.simple.index.update.partition.path",
+    "hoodie.upsert.shuffle.parallelism",
+    "hoodie.insert.shuffle.parallelism",
+    "hoodie.write.auto.upgrade",
+    "hoodie.write.markers.type",
+    "hoodie.write.record.merge.mode",
+    "hoodie.write.table.version",
+}
+
+
+@pytest.fixture(scope="module")
+def models(manifest: dict[str, Any]) -> list[Node]:
+    return [node for node in manifest["nodes"].values() if node["resource_type"] == "model"]
+
+
+def layer(node: Node) -> str:
+    return str(node["schema"])
+
+
+def test_schemas_are_exactly_the_layers(models: list[Node]) -> None:
+    assert {layer(model) for model in models} == {"staging", "silver", "gold"}
+
+
+def test_only_staging_reads_a_source(models: list[Node]) -> None:
+    readers = {
+        layer(model)
+        for model in models
+        for parent in model["depends_on"]["nodes"]
+        if parent.startswith("source.")
+    }
+    assert readers == {"staging"}
+
+
+def test_gold_reads_silver_only(manifest: dict[str, Any], models: list[Node]) -> None:
+    for model in models:
+        if layer(model) == "gold":
+            for parent in model["depends_on"]["nodes"]:
+                node = manifest["nodes"][parent]
+                # a seed is reference data that any layer may read
+                assert node["resource_type"] == "seed" or layer(node) in (
+                    "silver",
+                    "gold",
+                ), (model["name"], parent)
+
+
+def test_staging_is_views_and_the_rest_incremental(models: list[Node]) -> None:
+    for model in models:
+        wanted = "view" if layer(model) == "staging" else "incremental"
+        assert model["config"]["materialized"] == wanted, model["name"]
+
+
+def test_unique_key_is_tested(manifest: dict[str, Any], models: list[Node]) -> None:
+    tests = [node for node in manifest["nodes"].values() if node["resource_type"] == "test"]
+    for model in models:
+        key = model["config"]["unique_key"]
+        if layer(model) == "staging":
+            continue
+        assert isinstance(key, str), model["name"]
+        found = {
+            test["test_metadata"]["name"]
+            for test in tests
+            if test.get("test_metadata")
+            and test["attached_node"] == model["unique_id"]
+            and test["column_name"] == key
+        }
+        assert found >= {"unique", "not_null"}, (model["name"], key)
+
+
+def test_every_model_is_described(models: list[Node]) -> None:
+    assert [model["name"] for model in models if not model["description"]] == []
+
+
+def test_key_columns_are_described(models: list[Node]) -> None:
+    for model in models:
+        key = model["config"]["unique_key"]
+        if key:
+            columns = model["columns"]
+            assert columns.get(key, {}).get("description"), (model["name"], key)
+
+
+def test_every_column_of_gold_is_described(models: list[Node]) -> None:
+    for model in models:
+        if layer(model) == "gold":
+            columns = model["columns"]
+            assert columns, model["name"]
+            for name, column in columns.items():
+                assert column["description"], (model["name"], name)
+
+
+def test_hudi_options_are_known(models: list[Node]) -> None:
+    for model in models:
+        options = {
+            **(model["config"].get("tblproperties") or {}),
+            **(model["config"].get("options") or {}),
+        }
+        assert set(options) <= HUDI_OPTIONS, model["name"]
+
+
+def test_tables_are_of_the_version_that_athena_reads(models: list[Node]) -> None:
+    for model in models:
+        if layer(model) != "staging":
+            options = model["config"]["tblproperties"]
+            assert options["type"] == "cow", model["name"]
+            assert options["hoodie.write.table.version"] == "6", model["name"]
+            assert options["hoodie.write.auto.upgrade"] == "false", model["name"]
+            assert model["config"]["file_format"] == "hudi", model["name"]
+
+
+@pytest.mark.parametrize(
+    ("exposure", "fed_by"),
+    [
+        (
+            "quicksight_dashboard",
+            {
+                "gold.revenue_by_customer",
+                "gold.revenue_by_month",
+                "silver.order_items",
+                "silver.orders",
+                "staging.stg_orders",
+                "source:bronze.cdc_events",
+            },
+        ),
+        (
+            "dashboard",
+            {
+                "gold.late_shipments",
+                "gold.revenue_by_category",
+                "gold.revenue_by_customer",
+                "gold.revenue_by_month",
+                "gold.revenue_by_product",
+                "silver.customers",
+                "silver.order_items",
+                "silver.orders",
+                "silver.products",
+                "silver.rejected_rows",
+                "staging.stg_customers",
+                "staging.stg_orders",
+                "staging.stg_products",
+                "source:bronze.cdc_events",
+                "source:bronze.customers",
+                "source:bronze.products",
+                "source:bronze.rejected_events",
+            },
+        ),
+    ],
+)
+def test_what_feeds_an_exposure_is_listed(
+    exposure: str, fed_by: set[str], tmp_path: Path
+) -> None:
+    kinds = ["--resource-type", "source", "--resource-type", "model"]
+    done = dbt(tmp_path, "--quiet", "ls", "--select", f"+exposure:{exposure}", *kinds)
+    assert done.returncode == 0, done.stdout + done.stderr
+    listed = {line.replace("cdc_lakehouse.", "") for line in done.stdout.splitlines()}
+    assert listed == fed_by
+
+
+def test_exposures_say_whose_they_are(manifest: dict[str, Any]) -> None:
+    for exposure in manifest["exposures"].values():
+        assert exposure["description"]
+        assert exposure["label"]
+        assert exposure["maturity"]
+        assert exposure["owner"]["name"]
+        assert exposure["owner"]["email"]
+
+
+def test_gold_is_never_dropped(models: list[Node]) -> None:
+    for model in models:
+        if layer(model) == "gold":
+            assert model["config"]["full_refresh"] is False, model["name"]
+            assert model["config"]["incremental_strategy"] == "insert_overwrite"
+
+
+def test_no_model_is_partitioned(models: list[Node]) -> None:
+    for model in models:
+        assert not model["config"].get("partition_by"), model["name"]
+
+
+def test_every_model_has_its_yml_beside_it(models: list[Node]) -> None:
+    for model in models:
+        sql = PROJECT / model["original_file_path"]
+        assert sql.with_suffix(".yml").is_file(), sql
+
+
+def test_one_macro_a_file() -> None:
+    for file in sorted((PROJECT / "macros").glob("*.sql")):
+        text = file.read_text()
+        assert text.count("{% macro ") + text.count("{%- macro ") == 1, file
+        assert f"macro {file.stem}(" in text, file
+        assert text.lstrip().startswith("{#"), f"{file}: no comment says what it yields"
+
+
+def test_models_name_no_catalogue() -> None:
+    """Where tables are known, and where they lie, is the profile's matter."""
+    for folder in ("models", "macros"):
+        for file in (PROJECT / folder).rglob("*.sql"):
+            text = file.read_text().lower()
+            for name in ("derby", "glue", "thrift", "s3://", "s3a://"):
+                assert name not in text, f"{file} names {name}"
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        (
+            "{'key': 'a', 'columns': {'a': 'int'}, 'colums': {}}",
+            "model 'stg_odd': unknown setting 'colums' under meta",
+        ),
+        ("{'key': 'b', 'columns': {'a': 'int'}}", "model 'stg_odd': setting 'key'"),
+        ("{'key': 'a'}", "model 'stg_odd': setting 'columns' under meta"),
+        (
+            "{'key': 'a', 'columns': {'a': 'integer'}}",
+            "setting 'columns' under meta gives 'a' the type 'integer'",
+        ),
+        (
+            "{'key': 'a', 'columns': {'a': 'int', 'op': 'string'}}",
+            "model 'stg_odd': setting 'columns' under meta names 'op'",
+        ),
+    ],
+)
+def test_wrong_setting_is_a_compile_error(meta: str, said: str) -> None:
+    """It names the model and the setting."""
+    from dbt_common.exceptions import CompilationError
+
+    with pytest.raises(CompilationError, match=said):
+        declared(meta)
+
+
+def test_right_setting_is_taken() -> None:
+    assert declared("{'key': 'a', 'columns': {'a': 'decimal(10, 2)'}}") == "a"
+
+
+def declared(meta: str) -> str:
+    """Render the macro that checks a declaration, as dbt renders it."""
+    import re
+    from types import SimpleNamespace
+
+    from dbt_common.exceptions import CompilationError
+    from jinja2.sandbox import SandboxedEnvironment
+
+    class Returned(Exception):  # noqa: N818
+        pass
+
+    def give_back(value: Any) -> None:
+        raise Returned(value)
+
+    def complain(message: str) -> None:
+        raise CompilationError(message)
+
+    environment = SandboxedEnvironment(extensions=["jinja2.ext.do"])
+    text = (PROJECT / "macros" / "change_table.sql").read_text()
+    columns = (PROJECT / "macros" / "position_columns.sql").read_text()
+    names = re.findall(r"'(\w+)'", columns)
+    environment.globals |= {
+        "return": give_back,
+        "exceptions": SimpleNamespace(raise_compiler_error=complain),
+        "modules": SimpleNamespace(re=re),
+        "position_columns": lambda: names,
+    }
+    try:
+        environment.from_string(f"{text}{{{{ change_table('stg_odd', {meta}) }}}}").render()
+    except Returned as returned:
+        return str(returned.args[0]["key"])
+    raise AssertionError("the macro returned nothing")
