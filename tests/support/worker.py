@@ -27,6 +27,9 @@ import dbt_single_build
 import ingest.cli
 from ingest.metastore import metastore
 from ingest.session import spark_session
+from tests.support.parser import run_classify
+from tests.support.crash_recorder import record
+from tests.support import kafka
 
 
 def run_ingest(arguments: list[str]) -> dict[str, Any]:
@@ -90,6 +93,12 @@ def run_sql(statement: str) -> list[list[Any]]:
     ]
 
 
+def run_kafka(function: str, *arguments: Any) -> None:
+    """Change a topic; without a Spark session, where one was closed."""
+    gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
+    kafka.FUNCTIONS[function](gateway.jvm, *arguments)
+
+
 def close() -> None:
     """Stop Spark, and have Hive and Derby forget the lake.
 
@@ -117,11 +126,20 @@ def close() -> None:
         )
 
 
+def record_images(folder: str, command: str, arguments: list[Any]) -> Any:
+    """Run another command and take the crash images of it of it."""
+    spark_session()
+    return record(os.environ["LAKE_ROOT"], folder, COMMANDS[command], arguments)
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "ingest": run_ingest,
     "dbt": run_dbt,
     "sql": run_sql,
+    "kafka": run_kafka,
+    "classify": run_classify,
     "close": close,
+    "record": record_images,
 }
 
 
