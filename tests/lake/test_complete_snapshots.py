@@ -1,179 +1,188 @@
-"""A lost replication slot: what a complete snapshot lacked was deleted meanwhile."""
+"""A lost replication slot: rows that a complete snapshot lacks were deleted meanwhile.
+
+Every table that takes part has a scenario of its own:
+
+- ``orders``: the events of a second snapshot are built first, and the snapshot is named by
+  a later build.
+- ``customers``: the build that brings the snapshot names it, too.
+- ``products``: the source was restored, so that its LSNs started again, in a new epoch.
+"""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from ingest.config import TOPICS_FILE
 from tests.conftest import NewLake
-from tests.support.lake import Lake
-from tests.support.records import TOPIC, Record, flattened, record
-from tests.support.stories import ORDER
+from tests.support.records import Record
+from tests.support.scenario import Scenario, customer, order, product
 
-SILVER = ("-s", "path:models/staging", "path:models/silver")
-FIRST, SECOND = 100, 200
+FIRST, SECOND, RESTORED = 100, 200, 500
+VARIABLE: dict[str, int | list[int]] = {
+    "cdc_events": SECOND,
+    "customers": [SECOND],
+    "products": RESTORED,
+}
+MODELS = ("orders", "order_items", "customers", "products")
+PRODUCTS_TOPIC = "demo.datalake.products"
+
+BEFORE: list[Record] = [
+    order("r", 1, FIRST, 0),
+    order("r", 2, FIRST, 1),
+    order("r", 3, FIRST, 2),
+    order("c", 5, 120, 3),
+    order("d", 7, 130, 4),
+    # The second snapshot finds nothing in this partition.
+    order("r", 20, FIRST, 0, partition=1),
+    order("c", 21, 110, 1, partition=1),
+    customer("r", "READ", FIRST, 0),
+    customer("c", "AGAIN IN IT", 120, 3),
+    customer("c", "AGAIN AFTER", 130, 4),
+    customer("c", "READ LATE", 131, 5),
+    customer("c", "BOTH", 132, 6),
+    product("c", 1, 1_000, 0),
+    product("c", 2, 1_100, 1),
+]
+# Orders 3, 5, 20 and 21 were deleted while the slot was lost. Order 4 was inserted by a
+# transaction that was open when the snapshot was taken, 6 by one after it; 2 has changed
+# since.
+WHILE_READING: list[Record] = [
+    order("r", 1, SECOND, 10, customer_id="BONAP"),
+    order("r", 2, SECOND, 11),
+    order("c", 4, 190, 12),
+    order("c", 6, 210, 13),
+    order("u", 2, 220, 14, customer_id="CHOPS"),
+    customer("r", "READ", SECOND, 10),
+    customer("c", "AGAIN IN IT", 120, 12),
+    product("r", 1, RESTORED, 10),
+    product("c", 4, 510, 11),
+]
+# Order 3 is inserted anew, 5 by a transaction that was open when the snapshot was taken.
+AFTERWARDS: list[Record] = [
+    order("c", 3, 300, 20, customer_id="DUMON"),
+    order("c", 5, 195, 21, customer_id="EASTC"),
+    customer("c", "AGAIN AFTER", 130, 30),
+    customer("r", "READ LATE", SECOND, 31),
+    customer("c", "BOTH", 132, 32),
+    customer("r", "BOTH", SECOND, 33),
+]
+LIVE_ORDERS = {1, 2, 4, 6}
 
 
-def change(
-    op: str, key: int, lsn: int, offset: int, customer: str = "ALFKI", partition: int = 0
-) -> Record:
-    row = {**ORDER, "order_id": key, "customer_id": customer}
-    return record({"order_id": key}, flattened(op, row, lsn), offset, partition=partition)
-
-
-def named(**snapshots: int | list[str] | list[int]) -> tuple[str, str]:
+def named(snapshots: object) -> tuple[str, str]:
+    """The variable ``complete_snapshots``."""
     return ("--vars", json.dumps({"complete_snapshots": snapshots}))
 
 
-def live(lake: Lake, table: str = "orders") -> set[int]:
-    rows = lake.rows(f"silver.{table}")
-    return {row["order_id"] for row in rows if not row["is_deleted"]}
+@pytest.fixture(scope="module")
+def scenario(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    """A lake whose second snapshots have been named as complete."""
+    topics = tmp_path_factory.mktemp("topics") / "topics.toml"
+    text = TOPICS_FILE.read_text()
+    topics.write_text(text)
+    lake = new_lake(topics)
+    scenario = Scenario(lake)
+    lake.build(BEFORE, "-s", "path:models/staging", *MODELS)
+    scenario.keep("first snapshot", *MODELS)
+
+    topics.write_text(f'{text}\n"{PRODUCTS_TOPIC}" = 1\n')
+    # Customers are left out: the build that reads their snapshot also names it.
+    lake.build(WHILE_READING, "-s", "orders", "products")
+    scenario.keep("second snapshot", "orders", "products")
+    lake.dbt("run", "-s", *MODELS, *named(VARIABLE))
+    scenario.keep("named", *MODELS)
+    return scenario
 
 
 @pytest.fixture(scope="module")
-def told(new_lake: NewLake) -> Lake:
-    """Two snapshots; order 3, and 5 from the stream, were deleted while the slot was lost.
-
-    Order 4 was inserted by a transaction that was open when the second was taken, and 6 by
-    one after it; 2 has changed since.
-    """
-    lake = new_lake()
-    lake.land(
-        [
-            change("r", 1, FIRST, 0),
-            change("r", 2, FIRST, 1),
-            change("r", 3, FIRST, 2),
-            change("c", 5, 120, 3),
-            change("d", 7, 130, 4),
-        ]
-    )
-    assert lake.ingest().code == 0
-    lake.dbt("run", *SILVER)
-    lake.land(
-        [
-            change("r", 1, SECOND, 10, customer="BONAP"),
-            change("r", 2, SECOND, 11),
-            change("c", 4, 190, 12),
-            change("c", 6, 210, 13),
-            change("u", 2, 220, 14, customer="CHOPS"),
-        ]
-    )
-    assert lake.ingest().code == 0
-    lake.dbt("run", *SILVER)
-    assert live(lake) == {1, 2, 3, 4, 5, 6}
-    lake.dbt("run", *SILVER, *named(cdc_events=SECOND))
-    return lake
+def continued(scenario: Scenario) -> Scenario:
+    """The same lake rebuilt, with more events, and rebuilt again without the variable."""
+    lake = scenario.lake
+    lake.dbt("run", "--full-refresh", "-s", "orders", "order_items", *named(VARIABLE))
+    scenario.keep("rebuilt", "orders", "order_items")
+    lake.build(AFTERWARDS, "-s", "orders", "customers", *named(VARIABLE))
+    scenario.keep("afterwards", "orders", "customers")
+    lake.dbt("run", "--full-refresh", "-s", "orders", "customers")
+    scenario.keep("rebuilt without the variable", "orders", "customers")
+    return scenario
 
 
-def test_what_the_snapshot_lacked_is_deleted(told: Lake) -> None:
-    rows = {row["order_id"]: row for row in told.rows("silver.orders")}
-    assert live(told) == {1, 2, 4, 6}
+def test_rows_that_the_snapshot_lacks_are_deleted(scenario: Scenario) -> None:
+    """But not those of a transaction that was open meanwhile, or of a later one."""
+    assert scenario.live("second snapshot", "orders") == LIVE_ORDERS | {3, 5, 20, 21}
+    assert scenario.live("named", "orders") == LIVE_ORDERS
+    rows = scenario.rows("named", "orders")
     for key in (3, 5, 7):
         assert (rows[key]["op"], rows[key]["source_lsn"]) == ("r", SECOND)
         assert rows[key]["customer_id"] is None
     assert rows[1]["customer_id"] == "BONAP"
     assert rows[2]["customer_id"] == "CHOPS"
-    assert live(told, "order_items") == {1, 2, 4, 6}
+    assert scenario.live("named", "order_items") == LIVE_ORDERS
 
 
-def test_it_is_taken_in_once(told: Lake) -> None:
-    before = told.tables.instants()
-    told.dbt("run", *SILVER, *named(cdc_events=[SECOND]))
-    assert told.tables.instants() == before
+def test_a_snapshot_is_applied_once(scenario: Scenario) -> None:
+    before = scenario.lake.tables.instants()
+    scenario.lake.dbt("run", "-s", *MODELS, *named(VARIABLE))
+    assert scenario.lake.tables.instants() == before
 
 
-def test_a_full_refresh_gives_the_same(told: Lake) -> None:
-    told.dbt("run", "--full-refresh", *SILVER, *named(cdc_events=SECOND))
-    assert live(told) == {1, 2, 4, 6}
-    assert live(told, "order_items") == {1, 2, 4, 6}
+def test_a_full_refresh_gives_the_same(continued: Scenario) -> None:
+    assert continued.live("rebuilt", "orders") == LIVE_ORDERS
+    assert continued.live("rebuilt", "order_items") == LIVE_ORDERS
 
 
-def test_a_missing_row_can_come_back(told: Lake) -> None:
+@pytest.mark.parametrize("step", ["afterwards", "rebuilt without the variable"])
+def test_a_missing_row_can_come_back(step: str, continued: Scenario) -> None:
     """By a later insert, or by one of a transaction that is still open now."""
-    told.land(
-        [
-            change("c", 3, 300, 20, customer="DUMON"),
-            change("c", 5, 195, 21, customer="EASTC"),
-        ]
-    )
-    assert told.ingest().code == 0
-    for refresh in ([], ["--full-refresh"]):
-        told.dbt("run", *refresh, *SILVER, *named(cdc_events=SECOND))
-        rows = {row["order_id"]: row for row in told.rows("silver.orders")}
-        assert rows[3]["customer_id"] == "DUMON"
-        assert rows[5]["customer_id"] == "EASTC"
-        assert rows[7]["is_deleted"]
+    rows = continued.rows(step, "orders")
+    assert rows[3]["customer_id"] == "DUMON"
+    assert rows[5]["customer_id"] == "EASTC"
+    assert rows[7]["is_deleted"]
+    assert continued.live(step, "orders") == LIVE_ORDERS | {3, 5}
 
 
-def build(lake: Lake, *records: Record, arguments: tuple[str, ...] = ()) -> set[int]:
-    """Bring records to silver; the orders that live then."""
-    lake.land(records)
-    assert lake.ingest().code == 0
-    lake.dbt("run", *SILVER, *arguments)
-    return live(lake)
+def test_a_redelivered_event_does_not_revive_a_row(continued: Scenario) -> None:
+    """Neither amid the snapshot's reads nor after the build that names it."""
+    everyone = {"READ", "AGAIN IN IT", "AGAIN AFTER", "READ LATE", "BOTH"}
+    assert continued.live("first snapshot", "customers") == everyone
+    assert continued.live("named", "customers") == {"READ"}
+    # The two others have been read by the snapshot, and the read arrived late.
+    known = {"READ", "READ LATE", "BOTH"}
+    assert continued.live("afterwards", "customers") == known
+    # What was applied once is applied again, whether or not the variable still names it.
+    assert continued.live("rebuilt without the variable", "customers") == known
 
 
-def test_what_is_delivered_again_does_not_raise_the_dead(new_lake: NewLake) -> None:
-    lake = new_lake()
-    build(lake, change("r", 1, FIRST, 0), change("c", 5, 120, 3), change("c", 6, 130, 4))
-    snapshot = (change("r", 1, SECOND, 10), change("c", 5, 120, 12))
-    assert build(lake, *snapshot, arguments=named(cdc_events=SECOND)) == {1}
-    assert build(lake, change("c", 6, 130, 30)) == {1}
-    # What was taken in once holds, whether or not the variable still says it.
-    lake.dbt("run", "--full-refresh", *SILVER)
-    assert live(lake) == {1}
-    # A read of the snapshot that comes to bronze after the build that named it.
-    assert build(lake, change("r", 6, SECOND, 31)) == {1, 6}
-    lake.dbt("run", "--full-refresh", *SILVER)
-    assert live(lake) == {1, 6}
+def test_a_partition_that_the_snapshot_found_empty(scenario: Scenario) -> None:
+    assert scenario.live("first snapshot", "orders") == {1, 2, 3, 5, 20, 21}
+    rows = scenario.rows("named", "orders")
+    assert [rows[key]["is_deleted"] for key in (20, 21)] == [True, True]
 
 
-def test_a_partition_that_the_snapshot_found_empty(new_lake: NewLake) -> None:
-    lake = new_lake()
-    build(
-        lake,
-        change("r", 20, FIRST, 0, partition=1),
-        change("c", 21, 110, 1, partition=1),
-    )
-    read = change("r", 1, SECOND, 10)
-    assert build(lake, read, arguments=named(cdc_events=SECOND)) == {1}
-
-
-def test_rows_of_an_earlier_epoch_are_missing_too(
-    new_lake: NewLake, tmp_path: Path
-) -> None:
-    topics = tmp_path / "topics.toml"
-    text = TOPICS_FILE.read_text()
-    topics.write_text(text)
-    lake = new_lake(topics)
-    build(lake, change("c", 1, 1_000, 0), change("c", 2, 1_100, 1))
-    topics.write_text(f'{text}\n"{TOPIC}" = 1\n')
-    restored = (change("r", 1, 500, 10), change("c", 4, 510, 11))
-    assert build(lake, *restored) == {1, 2, 4}
-    lake.dbt("run", *SILVER, *named(cdc_events=500))
-    assert live(lake) == {1, 4}
+def test_rows_of_an_earlier_epoch_are_missing_too(scenario: Scenario) -> None:
+    assert scenario.live("second snapshot", "products") == {1, 2, 4}
+    assert scenario.live("named", "products") == {1, 4}
 
 
 @pytest.mark.parametrize(
-    ("variable", "said"),
+    ("snapshots", "message"),
     [
-        (named(cdc_events=150), "LSN 150 of bronze.cdc_events, which holds no snapshot"),
-        (named(orders=SECOND), "names 'orders', which is no bronze table; known: cdc_ev"),
-        (named(cdc_events=["x200"]), "gives 'x200' for cdc_events; an LSN is a whole numb"),
+        ({"cdc_events": 150}, "LSN 150 of bronze.cdc_events, which holds no snapshot"),
+        ({"orders": SECOND}, "names 'orders', which is no bronze table; known: cdc_ev"),
+        ({"cdc_events": ["x200"]}, "gives 'x200' for cdc_events; an LSN is a whole numb"),
         (
-            ("--vars", "{complete_snapshots: [200]}"),
+            [200],
             "variable 'complete_snapshots' is [200]; it maps a bronze table to the LSN",
         ),
     ],
 )
-def test_what_is_no_snapshot_stops_the_build(
-    variable: tuple[str, str], said: str, told: Lake
+def test_a_wrong_snapshot_stops_the_build(
+    snapshots: object, message: str, scenario: Scenario
 ) -> None:
-    before = told.tables.instants()
-    answer = told.try_dbt("run", *SILVER, *variable)
+    before = scenario.lake.tables.instants()
+    answer = scenario.lake.try_dbt("run", "-s", *MODELS, *named(snapshots))
     assert not answer["success"]
-    assert any(said in text for text in [str(answer["error"]), *answer["said"]])
-    assert told.tables.instants() == before
+    assert any(message in text for text in [str(answer["error"]), *answer["said"]])
+    assert scenario.lake.tables.instants() == before
