@@ -27,9 +27,9 @@ import dbt_single_build
 import ingest.cli
 from ingest.metastore import metastore
 from ingest.session import spark_session
-from tests.support.parser import run_classify
-from tests.support.crash_recorder import record
 from tests.support import kafka
+from tests.support.crash_recorder import record
+from tests.support.parser import run_classify
 
 
 def run_ingest(arguments: list[str]) -> dict[str, Any]:
@@ -126,10 +126,14 @@ def close() -> None:
         )
 
 
-def record_images(folder: str, command: str, arguments: list[Any]) -> Any:
-    """Run another command and take the crash images of it of it."""
+def record_images(
+    folder: str, command: str, arguments: list[Any], follows_derby: bool
+) -> Any:
+    """Run another command and keep in a folder what a kill would leave at each point."""
     spark_session()
-    return record(os.environ["LAKE_ROOT"], folder, COMMANDS[command], arguments)
+    work = COMMANDS[command]
+    lake = os.environ["LAKE_ROOT"]
+    return record(lake, folder, work, arguments, follows_derby=follows_derby)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {

@@ -1,0 +1,128 @@
+"""Crash images: what a lake's folder holds wherever a kill could end the work on it.
+
+A killed process leaves on the disk what it has given to the kernel, and nothing else: what
+its memory held is lost, Derby's page cache and the buffers of open files too. So a copy
+of the folder, taken while the process is stopped, is exactly what ``kill -9`` would leave
+at that moment. ``crash_recorder`` takes the copies while the work is done once,
+undisturbed; this module keeps them, describes them, and puts them back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from tests.support.lake import Lake
+
+# On a timeline of table version 6 only the action commit leaves out its name in flight.
+_INSTANT = re.compile(
+    r"warehouse/(\w+)\.db/(\w+)/\.hoodie/(\d{17})\.(?:([a-z]+)\.)?([a-z]+)"
+)
+_IN_PLACE = re.compile(r"^metastore/|/hoodie\.properties$")
+_PASSING = re.compile(r"/$|\.crc$|\.tmp$|/_temporary/|\.[0-9a-f]{8}-[0-9a-f-]{27}$")
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+REQUESTED, IN_FLIGHT, COMPLETED = "requested", "inflight", "completed"
+
+
+@dataclass(frozen=True)
+class Image:
+    """What a kill at a point leaves.
+
+    Attributes:
+        point: what the process was about to do.
+        files: every file below the lake's folder and the SHA-256 of its content; a
+            folder's path ends with a slash.
+    """
+
+    point: str
+    files: dict[str, str] = field(repr=False)
+
+    @cached_property
+    def instants(self) -> dict[tuple[str, str], str]:
+        """How far each instant of each table is, by the table and the instant's time."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for path in self.files:
+            match = _INSTANT.fullmatch(path)
+            if match:
+                layer, table, time, _, last = match.groups()
+                state = last if last in (REQUESTED, IN_FLIGHT) else COMPLETED
+                found.setdefault((f"{layer}.{table}", time), set()).add(state)
+        return {
+            instant: next(s for s in (COMPLETED, IN_FLIGHT, REQUESTED) if s in states)
+            for instant, states in found.items()
+        }
+
+    @property
+    def unfinished(self) -> set[str]:
+        """The tables that have an instant which is not completed."""
+        return {table for (table, _), state in self.instants.items() if state != COMPLETED}
+
+    @cached_property
+    def state(self) -> frozenset[tuple[str, str]]:
+        """What a rerun may read of it.
+
+        Left out: checksums, empty folders, and files under a name that they have only
+        until they are complete. The content counts of what is changed in place (the
+        metastore, a table's properties); of other files, whether it is empty.
+        """
+        return frozenset(
+            (path, digest if _IN_PLACE.search(path) else str(digest == EMPTY))
+            for path, digest in self.files.items()
+            if not _PASSING.search(path)
+        )
+
+
+class Images:
+    """The images that a recorder took.
+
+    Attributes:
+        points: how often it looked.
+        images: those that differ from the one before, in their order.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        recorded = json.loads((folder / "images.json").read_text(encoding="utf-8"))
+        self.points: int = recorded["points"]
+        self.images = [Image(**image) for image in recorded["images"]]
+
+    @property
+    def states(self) -> list[Image]:
+        """One image, the first, of each state."""
+        return list({image.state: image for image in reversed(self.images)}.values())[::-1]
+
+    def at(self, *points: str) -> list[Image]:
+        """The first image before each of some points, given as regular expressions."""
+        return [
+            next(image for image in self.images if re.search(point, image.point))
+            for point in points
+        ]
+
+    def committed(self) -> set[tuple[str, str]]:
+        """The instants that were completed between the first image and the last."""
+        before, after = self.images[0].instants, self.images[-1].instants
+        return {
+            instant
+            for instant, state in after.items()
+            if state == COMPLETED and before.get(instant) != COMPLETED
+        }
+
+    def restore(self, image: Image, lake: Lake) -> None:
+        """Put an image at the lake's place, instead of what is there."""
+        lake.release()
+        place = lake.root
+        for entry in list(place.iterdir()):
+            if entry.is_dir():
+                shutil.rmtree(entry)
+            else:
+                entry.unlink()
+        for path, digest in sorted(image.files.items()):
+            if path.endswith("/"):
+                (place / path).mkdir(parents=True, exist_ok=True)
+            else:
+                (place / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self.folder / "contents" / digest, place / path)

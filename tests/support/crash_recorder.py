@@ -1,0 +1,323 @@
+"""Takes crash images of work that runs in this process and in its JVM.
+
+The JVM is stopped and the lake's folder copied at every point at which the disk may have
+changed:
+
+- before each operation of Hadoop's file system that changes something (create, rename,
+  delete, make a folder), and after each create, when the file is there and empty. Hudi
+  and Spark write by them;
+- before each SQL statement of dbt, and when the work is done;
+- between those, where it is asked for, whenever Derby has written. It writes past
+  Hadoop, so a thread looks at its log all the time, which may miss a write or two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dbt.adapters.spark.session import Cursor
+from pyspark import SparkContext
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from tests.support.crash_images import Image
+
+# What says nothing about the work: logs, and locks that the kernel frees.
+IGNORED = ("derby.log", "ingest.lock", "dbt build.lock")
+# A file that changed this short before it was read may change again with the same time.
+RACY_NS = 50_000_000
+
+WATCHED_FILE_SYSTEM = """
+package tests;
+
+import java.io.IOException;
+import java.util.function.Consumer;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.LocalFileSystem;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.util.Progressable;
+
+public class WatchedFileSystem extends LocalFileSystem {
+    public static volatile Consumer listener = null;
+
+    private static synchronized void point(String operation, Path path) {
+        if (listener != null) {
+            listener.accept(operation + " " + path.toUri().getPath());
+        }
+    }
+
+    public FSDataOutputStream create(
+        Path path, FsPermission permission, boolean overwrite, int bufferSize,
+        short replication, long blockSize, Progressable progress
+    ) throws IOException {
+        point("create", path);
+        FSDataOutputStream out = super.create(
+            path, permission, overwrite, bufferSize, replication, blockSize, progress);
+        point("write", path);
+        return out;
+    }
+
+    public FSDataOutputStream createNonRecursive(
+        Path path, FsPermission permission, boolean overwrite, int bufferSize,
+        short replication, long blockSize, Progressable progress
+    ) throws IOException {
+        point("create", path);
+        FSDataOutputStream out = super.createNonRecursive(
+            path, permission, overwrite, bufferSize, replication, blockSize, progress);
+        point("write", path);
+        return out;
+    }
+
+    public boolean mkdirs(Path path) throws IOException {
+        point("mkdirs", path);
+        return super.mkdirs(path);
+    }
+
+    public boolean rename(Path path, Path target) throws IOException {
+        point("rename", path);
+        return super.rename(path, target);
+    }
+
+    public boolean delete(Path path, boolean recursive) throws IOException {
+        point("delete", path);
+        return super.delete(path, recursive);
+    }
+}
+"""
+
+
+class Recorder:
+    """Takes the images of work that runs in this process and its JVM.
+
+    Args:
+        place: the lake's folder.
+        folder: keeps the images.
+        follows_derby: whether it looks at Derby's log all the time.
+    """
+
+    def __init__(self, place: Path, folder: Path, *, follows_derby: bool) -> None:
+        self.place = place
+        self.folder = folder
+        self.follows_derby = follows_derby
+        self.points = 0
+        self.images: list[Image] = []
+        self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._java_pid = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Take an image at every point of the block, and one after it."""
+        (self.folder / "contents").mkdir(parents=True, exist_ok=True)
+        with (
+            self._watched_statements(),
+            self._watched_file_system(),
+            self._watched_derby(),
+        ):
+            yield
+        self.point("end")
+        (self.folder / "images.json").write_text(
+            json.dumps({"points": self.points, "images": [asdict(i) for i in self.images]})
+        )
+
+    def point(self, name: str) -> None:
+        """Take an image, unless the last one is the same."""
+        with self._lock:
+            self.points += 1
+            with _stopped(self._java_pid):
+                files = self._files()
+            if not self.images or self.images[-1].files != files:
+                self.images.append(Image(name, files))
+
+    def _files(self) -> dict[str, str]:
+        files: dict[str, str] = {}
+        folders = [self.place]
+        while folders:
+            for entry in os.scandir(folders.pop()):
+                path = os.path.relpath(entry.path, self.place)
+                if path in IGNORED:
+                    continue
+                if entry.is_dir():
+                    files[path + "/"] = ""
+                    folders.append(Path(entry.path))
+                else:
+                    files[path] = self._digest(path, entry)
+        return files
+
+    def _digest(self, path: str, entry: os.DirEntry[str]) -> str:
+        status = entry.stat()
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
+        known = self._known.get(path)
+        if known and known[0] == identity:
+            return known[1]
+        content = Path(entry.path).read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        copy = self.folder / "contents" / digest
+        if not copy.exists():
+            copy.write_bytes(content)
+        if time.time_ns() - status.st_mtime_ns > RACY_NS:
+            self._known[path] = (identity, digest)
+        return digest
+
+    @contextmanager
+    def _watched_statements(self) -> Iterator[None]:
+        execute = Cursor.execute
+
+        def watched(cursor: Cursor, sql: str, *parameters: Any) -> None:
+            _, _, statement = sql.rpartition("*/")  # dbt's comment comes first
+            self.point("sql " + " ".join(statement.split())[:120])
+            execute(cursor, sql, *parameters)
+
+        Cursor.execute = watched  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Cursor.execute = execute  # type: ignore[method-assign]
+
+    @contextmanager
+    def _watched_derby(self) -> Iterator[None]:
+        if not self.follows_derby:
+            yield
+            return
+        ended = threading.Event()
+        log = self.place / "metastore" / "log"
+
+        def times() -> list[tuple[str, int]]:
+            with contextlib.suppress(FileNotFoundError):
+                return [(file.name, file.stat().st_mtime_ns) for file in log.iterdir()]
+            return []
+
+        def follow() -> None:
+            last = times()
+            while not ended.wait(0.002):
+                if (now := times()) != last:
+                    last = now
+                    self.point("derby")
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    @contextmanager
+    def _watched_file_system(self) -> Iterator[None]:
+        """Have the JVM's file system name each of its operations before it."""
+        session = SparkSession.getActiveSession()
+        context = SparkContext._active_spark_context
+        assert session is not None
+        assert context is not None
+        gateway: Any = SparkContext._gateway
+        ensure_callback_server_started(gateway)
+        jvm = gateway.jvm
+        self._java_pid = jvm.java.lang.ProcessHandle.current().pid()
+        settings = context._jsc.hadoopConfiguration()
+        watched = _watched_class(gateway)
+        # Hudi wraps the file system, and keeps the wrapper: that takes a new one, too.
+        hudi_wrapper = "HoodieWrapperFileSystem"
+        hudi = getattr(jvm.org.apache.hudi.hadoop.fs, hudi_wrapper)
+        new = {
+            "file:///": lambda: watched.getConstructor(
+                gateway.new_array(jvm.java.lang.Class, 0)
+            ).newInstance(gateway.new_array(jvm.java.lang.Object, 0)),
+            "hoodie-file:///": hudi,
+        }
+        settings.set("fs.hoodie-file.impl", "org.apache.hudi.hadoop.fs." + hudi_wrapper)
+        listener = watched.getField("listener")
+        listener.set(None, _Listener(self))
+        usual = {}
+        hadoop = jvm.org.apache.hadoop.fs.FileSystem
+        for url, make in new.items():
+            root = jvm.java.net.URI.create(url)
+            system = make()
+            usual[url] = hadoop.get(root, settings)
+            system.initialize(root, settings)
+            _put_in_cache(gateway, root, settings, system)
+        # A stream's checkpoint is written by another interface of Hadoop's, FileContext,
+        # that this does not watch; this manager takes the same steps by a file system.
+        manager = "spark.sql.streaming.checkpointFileManagerClass"
+        streaming = "org.apache.spark.sql.execution.streaming"
+        session.conf.set(manager, f"{streaming}.FileSystemBasedCheckpointFileManager")
+        try:
+            yield
+        finally:
+            session.conf.unset(manager)
+            listener.set(None, None)
+            for url, system in usual.items():
+                _put_in_cache(gateway, jvm.java.net.URI.create(url), settings, system)
+
+
+class _Listener:
+    """A ``java.util.function.Consumer`` of operations."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self.prefix = f"{recorder.place}/"
+
+    def accept(self, operation: str) -> None:
+        name, _, path = operation.partition(" ")
+        if path.startswith(self.prefix):
+            self.recorder.point(f"{name} {path.removeprefix(self.prefix)}")
+
+    class Java:
+        implements = ("java.util.function.Consumer",)
+
+
+def _watched_class(gateway: Any) -> Any:
+    """Compile the file system; Spark carries Janino, a compiler."""
+    jvm = gateway.jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(WATCHED_FILE_SYSTEM)
+    return compiler.getClassLoader().loadClass("tests.WatchedFileSystem")
+
+
+def _put_in_cache(gateway: Any, root: Any, settings: Any, system: Any) -> None:
+    """Have every later ``FileSystem.get`` of a local path return this one."""
+    java = gateway.jvm.java.lang
+    hadoop = java.Class.forName("org.apache.hadoop.fs.FileSystem")
+    for method in hadoop.getDeclaredMethods():
+        if method.getName() == "addFileSystemForTesting":
+            method.setAccessible(True)
+            arguments = gateway.new_array(java.Object, 3)
+            arguments[0], arguments[1], arguments[2] = root, settings, system
+            method.invoke(None, arguments)
+
+
+@contextmanager
+def _stopped(pid: int) -> Iterator[None]:
+    """Have a process stand still."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "T":
+            time.sleep(0.0005)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def record(
+    place: str,
+    folder: str,
+    work: Callable[..., Any],
+    arguments: list[Any],
+    *,
+    follows_derby: bool,
+) -> Any:
+    """Do some work on the lake at a place, and keep its images in a folder."""
+    recorder = Recorder(Path(place), Path(folder), follows_derby=follows_derby)
+    with recorder.recording():
+        return work(*arguments)
