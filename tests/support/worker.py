@@ -29,6 +29,7 @@ from ingest.metastore import metastore
 from ingest.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
+from tests.support.old_lakes import relocate
 from tests.support.parser import run_classify
 
 
@@ -144,6 +145,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "classify": run_classify,
     "close": close,
     "record": record_images,
+    "relocate": relocate,
 }
 
 
