@@ -6,15 +6,22 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from connectors.stack import jars
-from connectors.stack.postgres import find_binaries
+from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import Stack
 from ingest.errors import UserError
 from tests.support.aws import JARS
+from tests.support.ports import start_on_free_ports
+
+# No test loses the machine's power: what a process wrote survives its end. Commits still
+# wait for their write-ahead log, as logical decoding sends only what is written.
+FAST_POSTGRES = {"fsync": "off"}
 
 
 @pytest.fixture(scope="session")
@@ -40,19 +47,51 @@ def stack_root() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def stack(servers: None, stack_root: Path) -> Iterator[Stack]:
-    """A stack that streams, without order 11075."""
+def fast_stack() -> Iterator[None]:
+    """The PostgreSQL of every stack in this process runs without fsync."""
+    with pytest.MonkeyPatch.context() as patch:
+        fast: Any = partial(PostgresServer, settings=FAST_POSTGRES)
+        patch.setattr("connectors.stack.stack.PostgresServer", fast)
+        yield
+
+
+def start_stack(stack: Stack, hold_back: int | None = None) -> None:
+    """Start a stack for the first time; again where another program took a port."""
+    # It chooses its ports itself.
+    start_on_free_ports(lambda _: stack.start(hold_back=hold_back))
+
+
+@pytest.fixture(scope="session")
+def started_stack(
+    servers: None, fast_stack: None, stack_root: Path
+) -> Iterator[tuple[Stack, dict[str, int]]]:
+    """A stack that streams, without order 11075, and the ends of its topics at first."""
     stack = Stack(stack_root)
-    stack.start(hold_back=11075)
-    yield stack
-    stack.remove()
+    try:
+        start_stack(stack, hold_back=11075)
+        stack.wait_until_caught_up()
+        yield stack, stack.topic_ends()
+    finally:
+        stack.remove()
+
+
+@pytest.fixture(scope="session")
+def stack(started_stack: tuple[Stack, dict[str, int]]) -> Stack:
+    """The stack that most modules of this tier share."""
+    return started_stack[0]
+
+
+@pytest.fixture(scope="session")
+def first_ends(started_stack: tuple[Stack, dict[str, int]]) -> dict[str, int]:
+    """The ends of the stack's topics after its snapshot."""
+    return started_stack[1]
 
 
 @pytest.fixture(scope="module")
 def s3_jars() -> None:
     """Skips where Spark cannot reach S3; in CI that is a failure."""
     if not JARS:
-        said = "the S3 jars are not there: run `make s3`"
+        message = "the S3 jars are missing: run `make s3`"
         if os.environ.get("CI") == "true":
-            pytest.fail(said)
-        pytest.skip(said)
+            pytest.fail(message)
+        pytest.skip(message)

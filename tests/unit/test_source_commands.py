@@ -1,0 +1,46 @@
+"""The source's loader and its rows, without a server."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from connectors.postgres import northwind
+from connectors.postgres.__main__ import main
+from connectors.stack.postgres import find_binaries
+from ingest.errors import UserError
+from tests.support.project import PROJECT
+
+
+def test_order_rows_of_a_held_back_order() -> None:
+    order = northwind.order_rows(11075)
+    assert order.row["customer_id"] == "RICSU"
+    assert order.row["shipped_date"] is None
+    assert [line["product_id"] for line in order.lines] == ["2", "46", "76"]
+    with pytest.raises(UserError, match=r"Northwind has no order 1$"):
+        northwind.order_rows(1)
+
+
+def test_readme_has_every_option_and_variable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    named = set(
+        re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", capsys.readouterr().out)
+    )
+    assert len(named) > 10
+    readme = (PROJECT / "connectors" / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## The source\n")[1].split("\n## ")[0]
+    assert {name for name in named if name not in section} == {"--help"}
+
+
+def test_missing_postgres_is_an_error_with_the_package_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
+    with pytest.raises(UserError, match="apt-get install postgresql"):
+        find_binaries()
