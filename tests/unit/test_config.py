@@ -1,0 +1,137 @@
+"""What the user sets, and what the ingest decides without Spark."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from ingest.bronze import next_batch
+from ingest.build import Build
+from ingest.config import TOPICS_FILE, lake_root, read_topics
+from ingest.errors import UserError
+from ingest.lock import only_one
+from ingest.session import spark_settings
+from tests.support.project import PROJECT
+from tests.support.records import TOPIC
+
+# The number of a batch
+
+
+def test_next_batch_is_now_in_utc() -> None:
+    now = datetime(2026, 3, 4, 5, 6, 7, 89_000, tzinfo=UTC)
+    assert next_batch(0, now) == 20260304050607089
+    assert next_batch(0, now.astimezone(timezone(timedelta(hours=5)))) == (
+        20260304050607089
+    )
+
+
+def test_next_batch_rises_when_the_clock_does_not() -> None:
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    assert next_batch(20260304050607000, now) == 20260304050607001
+    assert next_batch(20270101000000000, now) == 20270101000000001
+
+
+def test_topics_of_the_project() -> None:
+    topics = read_topics()
+    assert topics.tables[TOPIC] == "cdc_events"
+    assert TOPICS_FILE.is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[topics", "cannot read"),
+        ("", r"\[topics\] names no topic"),
+        ('[topics]\n"a" = "b"\n[tables]\n', r"unknown section \[tables\]"),
+        ('[topics]\n"a" = "B-c"\n', "names the table 'B-c'"),
+        ('[topics]\n"a" = 5\n', "names the table 5"),
+        ('[topics]\n"a" = "rejected_events"\n', "is the quarantine"),
+        ('[topics]\n"a" = "b"\n[epochs]\n"c" = 1\n', "which .topics. lacks"),
+        ('[topics]\n"a" = "b"\n[epochs]\n"a" = -1\n', "the epoch of 'a' is -1"),
+        ('[topics]\n"a" = "b"\n[epochs]\n"a" = true\n', "the epoch of 'a' is True"),
+        ('[topics]\n"a" = "b"\n[epochs]\n"a" = "1"\n', "the epoch of 'a' is '1'"),
+    ],
+)
+def test_topics_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "topics.toml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=said):
+        read_topics(file)
+
+
+def test_topics_file_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot read"):
+        read_topics(tmp_path / "topics.toml")
+
+
+@pytest.mark.parametrize(
+    ("value", "root"), [(None, ".lake"), ("", ".lake"), ("/data/x/", "/data/x")]
+)
+def test_lake_is_where_the_environment_says(
+    value: str | None, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Set to nothing is not set, as in make and the profile."""
+    monkeypatch.delenv("LAKE_METASTORE", raising=False)
+    monkeypatch.delenv("LAKE_ROOT", raising=False)
+    if value is not None:
+        monkeypatch.setenv("LAKE_ROOT", value)
+    assert lake_root() == root
+    warehouse = spark_settings(PROJECT / "profiles/profiles.yml")["spark.sql.warehouse.dir"]
+    assert warehouse.replace("//", "/") == f"{root}/warehouse"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("/", "name a folder"),
+        ("/data/my lake", "Hudi cannot find again: /data/my lake"),
+        ("50%", "Hudi cannot find again"),
+        ("it's", "Hudi cannot find again"),
+        ("s3a://bucket/a b", "Hudi cannot find again"),
+    ],
+)
+def test_lake_that_hudi_would_not_find_is_refused(
+    value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", value)
+    with pytest.raises(UserError, match=said):
+        lake_root()
+
+
+@pytest.mark.parametrize(
+    ("command", "selects"),
+    [
+        ("build", False),
+        ("run --threads 2", False),
+        ("run --vars '{a: s}'", False),
+        ("build -s orders+", True),
+        ("build -sorders", True),
+        ("build --select=orders+", True),
+        ("build --exclude orders", True),
+    ],
+)
+def test_selection_of_the_user_is_not_added_to(command: str, selects: bool) -> None:
+    assert Build(command, retries=False).selects is selects
+
+
+def test_open_quote_of_a_command_is_named() -> None:
+    with pytest.raises(UserError, match="No closing quotation"):
+        Build("run --vars '{a: 1}", retries=False)
+
+
+# The lock of a lake
+
+
+def test_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:
+    (tmp_path / "ingest.lock").write_text("99999999")
+    with only_one(str(tmp_path), "ingest"):
+        assert (tmp_path / "ingest.lock").read_text() == str(os.getpid())
+        with (
+            (tmp_path / "ingest.lock").open("a") as other,
+            pytest.raises(BlockingIOError),
+        ):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
