@@ -2,9 +2,9 @@
 
     python -m benchmarks.faults [--each 5] [--transactions 4000] [--seed 1]
 
-A stack of its own, all twelve tables; afterwards silver is compared with PostgreSQL row
-by row, gold with PostgreSQL's own answers, bronze with Kafka's offsets. A difference ends
-it with exit code 1.
+It starts a stack of its own and ingests all twelve tables. At the end it compares silver
+with PostgreSQL row by row, gold with PostgreSQL's own answers, bronze with Kafka's offsets.
+It exits with code 1 on a difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.pipeline import Pipeline
 
 
 def main() -> None:
-    """Run the storm and say what it came to."""
+    """Run the storm and print its result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=5)
     parser.add_argument("--transactions", type=int, default=4_000)
@@ -37,7 +37,8 @@ def main() -> None:
     start = time.monotonic()
     try:
         stack.start()
-        pipeline.catch_up()
+        pipeline.start()
+        pipeline.wait_until_built(timeout=600)
         storm_with_faults(pipeline, faults, options.seed, options.transactions)
         print(
             f"{options.transactions:,} transactions, {len(faults)} faults"

@@ -1,4 +1,4 @@
-"""Every setting of the connectors is one that somebody reads, and the README says why."""
+"""Every setting of the connectors is one that Connect or the connector reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from connectors.stack.stack import CONNECTORS, Stack
 from tests.support.project import PROJECT
 
 FOLDER = PROJECT / "connectors"
-SINKS = {"sink-s3-lenses": "lenses", "sink-s3-confluent": "confluent"}
-BOTH_SOURCES = "Both sources"
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
@@ -25,7 +23,7 @@ def configuration(name: str) -> dict[str, str]:
 
 
 def validated(stack: Stack, name: str, config: dict[str, str]) -> dict[str, Any]:
-    """What Connect says of every setting that it and the connector read."""
+    """Connect's answer on every setting that it and the connector read."""
     plugin = config["connector.class"]
     answer = stack.connect.ask(
         "PUT", f"/connector-plugins/{plugin}/config/validate", {**config, "name": name}
@@ -46,11 +44,11 @@ def test_every_setting_of_a_source_is_read(stack: Stack, name: str) -> None:
     assert unread(stack, name, config) == set()
     entries = validated(stack, name, config)
     errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
-    assert {key: said for key, said in errors.items() if said} == {}
+    assert {key: error for key, error in errors.items() if error} == {}
 
 
-def test_a_setting_nobody_reads_is_noticed(stack: Stack) -> None:
-    """Older texts have these two, and Debezium ignores them without a word."""
+def test_unknown_setting_is_detected(stack: Stack) -> None:
+    """Older documents have the first two; Debezium ignores them silently."""
     misspelt = {
         "transforms.unwrap.delete.handling.mode": "rewrite",
         "transforms.unwrap.drop.tombstones": "true",
@@ -61,7 +59,7 @@ def test_a_setting_nobody_reads_is_noticed(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
-def test_what_validate_does_not_list_is_read_all_the_same(stack: Stack, name: str) -> None:
+def test_setting_that_validate_does_not_list_is_read(stack: Stack, name: str) -> None:
     """Validate echoes any ``producer.override.``: the log has what the producer took.
 
     A ``topic.creation.`` setting that no broker knows fails the connector, which has

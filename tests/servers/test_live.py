@@ -1,4 +1,4 @@
-"""From commits in PostgreSQL to gold, through Debezium and Kafka, come what may."""
+"""From commits in PostgreSQL to gold through Debezium and Kafka, also with faults."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from connectors.stack.stack import Stack
+from tests.servers.conftest import start_stack
 from tests.support.faults import (
     FAULTS,
     assert_each_record_once,
@@ -24,22 +25,34 @@ from tests.support.source import SILVER
 from tests.support.storm import Storm
 from tests.support.tables import Tables
 
+pytestmark = pytest.mark.timeout(480)
+
 
 @pytest.fixture(scope="module")
-def pipeline(servers: None) -> Iterator[Pipeline]:
-    """A stack of this module's own, whose snapshot is in gold."""
+def stack_and_lake(servers: None, fast_stack: None) -> Iterator[Pipeline]:
+    """A stack of this module's own, and the pipeline on it.
+
+    It writes to every topic, and runs beside the tests of the shared stack.
+    """
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
     stack = Stack(root)
-    stack.start(hold_back=11075)
     pipeline = Pipeline(stack)
     try:
-        pipeline.catch_up()
+        start_stack(stack)
         yield pipeline
     finally:
         pipeline.kill()
         stack.remove()
         shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture
+def pipeline(stack_and_lake: Pipeline) -> Pipeline:
+    """The pipeline, which runs, and has brought everything to gold."""
+    stack_and_lake.start()
+    stack_and_lake.wait_until_built()
+    return stack_and_lake
 
 
 def test_the_snapshot_reaches_gold(pipeline: Pipeline) -> None:
@@ -50,14 +63,13 @@ def test_the_snapshot_reaches_gold(pipeline: Pipeline) -> None:
 def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
     """While everything runs; long transactions commit late."""
     storm = Storm(pipeline.stack.connect_to_source, seed=1, transactions=2_400)
-    pipeline.start()
     storm.start()
     storm.wait()
-    assert pipeline.stop() == 0
-    pipeline.catch_up()
+    pipeline.wait_until_built()
     assert storm.committed == 2_400
     assert_equal_to_source(pipeline)
     assert_each_record_once(pipeline)
+    assert pipeline.stop() == 0
 
 
 def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
@@ -65,7 +77,7 @@ def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
     storm_with_faults(pipeline, faults, seed=7, transactions=1_600)
 
 
-def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_a_column_is_added_and_dropped(pipeline: Pipeline, tmp_path: Path) -> None:
     """Nothing stops; a warning names it; a line and a full refresh bring its past."""
     stack = pipeline.stack
     with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
@@ -73,8 +85,10 @@ def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
         connection.commit()
         cursor.execute("update datalake.shippers set rating = 5 where shipper_id = 2")
         connection.commit()
-    said = pipeline.catch_up()
-    assert "model 'stg_shippers' does not list the field 'rating'" in said
+    pipeline.wait_until_built()
+    warning = "model 'stg_shippers' does not list the field 'rating'"
+    assert warning in pipeline.output()
+    assert pipeline.stop() == 0
 
     copy = copy_project(tmp_path / "project")
     model = copy / "models/staging/tables/stg_shippers.sql"
@@ -83,7 +97,7 @@ def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
             "'phone': 'string',", "'phone': 'string',\n        'rating': 'int',"
         )
     )
-    Pipeline(stack, copy).catch_up(build="run --full-refresh -s stg_shippers+")
+    Pipeline(stack, copy).run_once(build="run --full-refresh -s stg_shippers+")
     rows = {
         row["shipper_id"]: row["rating"]
         for row in Tables(pipeline.lake).rows("silver.shippers")
@@ -95,7 +109,7 @@ def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
         cursor.execute("alter table datalake.shippers drop column rating")
         cursor.execute("update datalake.shippers set phone = 'after' where shipper_id = 1")
         connection.commit()
-    Pipeline(stack, copy).catch_up()
+    Pipeline(stack, copy).run_once()
     after = {
         row["shipper_id"]: row for row in Tables(pipeline.lake).rows("silver.shippers")
     }
@@ -103,7 +117,7 @@ def test_a_column_comes_and_goes(pipeline: Pipeline, tmp_path: Path) -> None:
 
 
 def test_a_lost_slot(pipeline: Pipeline) -> None:
-    """What was deleted meanwhile is gone once the new snapshot is named as complete."""
+    """Rows deleted meanwhile are gone once the new snapshot is declared complete."""
     stack = pipeline.stack
     stack.connect.remove("source-tables")
     with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
@@ -113,7 +127,7 @@ def test_a_lost_slot(pipeline: Pipeline) -> None:
         connection.commit()
     stack.register("source-tables")
     stack.wait_until_streaming()
-    pipeline.catch_up()
+    pipeline.wait_until_built()
     lake = Tables(pipeline.lake)
 
     def lines() -> set[int]:
@@ -129,6 +143,7 @@ def test_a_lost_slot(pipeline: Pipeline) -> None:
         if silver != "orders":
             reads = [row for row in lake.rows(f"bronze.{table}") if row["op"] == "r"]
             snapshots[table] = max(row["source_lsn"] for row in reads)
-    pipeline.catch_up(variables={"complete_snapshots": snapshots})
+    assert pipeline.stop() == 0
+    pipeline.run_once(variables={"complete_snapshots": snapshots})
     assert 11 not in lines()
     assert_equal_to_source(pipeline)

@@ -1,4 +1,4 @@
-"""A lake on S3 (moto's server): files as the two S3 sinks write them, to gold."""
+"""A lake on S3 (moto's server): files of the two S3 sinks, to gold."""
 
 from __future__ import annotations
 
@@ -60,15 +60,11 @@ def run(storage: dict[str, str], *command: str) -> str:
 
 
 def test_from_landing_to_gold_on_s3(storage: dict[str, str], tmp_path: Path) -> None:
-    said = run(storage, "ingest", "files", "s3a://landing/lenses/")
-    assert "read 1023 records, wrote 1023 events, rejected 0" in said
-    said = run(storage, "ingest", "files", "s3a://landing/lenses/")
-    assert said.startswith("read 0 records")
-    run(
-        storage,
-        *("dbt.cli.main", "run", "--quiet", "--profiles-dir", "profiles"),
-        *("--target-path", str(tmp_path), "--log-path", str(tmp_path)),
-    )
+    output = run(storage, "ingest", "files", "s3a://landing/lenses/")
+    assert "read 1023 records, wrote 1023 events, rejected 0" in output
+    build = f"run --target-path {tmp_path} --log-path {tmp_path}"
+    again = run(storage, "ingest", "files", "s3a://landing/lenses/", "--then-build", build)
+    assert again.splitlines()[-1].startswith("read 0 records")
     orders = [row for row in rows("northwind", "silver.orders") if not row["is_deleted"]]
     assert len(orders) == 829
     gold = rows("northwind", "gold.revenue_by_customer")
@@ -79,16 +75,13 @@ def test_from_landing_to_gold_on_s3(storage: dict[str, str], tmp_path: Path) -> 
 def test_confluent_files_bring_the_same_customers(
     storage: dict[str, str], tmp_path: Path
 ) -> None:
-    """Without a position, one by one, in the order of their LSNs."""
+    """Their records have no offset; they are ordered by LSN."""
     own = {**storage, "LAKE_ROOT": "s3a://lake/confluent", "LAKE_METASTORE": str(tmp_path)}
-    said = run(own, "ingest", "files", "s3a://landing/confluent/", "--topic", CUSTOMERS)
-    assert "rejected 0" in said
-    run(
-        own,
-        *("dbt.cli.main", "run", "--quiet", "--profiles-dir", "profiles"),
-        *("-s", "stg_customers", "customers"),
-        *("--target-path", str(tmp_path), "--log-path", str(tmp_path)),
-    )
+    places = f"--target-path {tmp_path} --log-path {tmp_path}"
+    build = f"run -s stg_customers customers {places}"
+    files = ("s3a://landing/confluent/", "--topic", CUSTOMERS)
+    output = run(own, "ingest", "files", *files, "--then-build", build)
+    assert "rejected 0" in output
     live = {
         row["customer_id"]: row["company_name"]
         for row in rows("confluent", "silver.customers")

@@ -1,4 +1,4 @@
-"""What goes wrong in a live pipeline, and what must hold after it."""
+"""Faults in a live pipeline, and what must hold after them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import time
 from contextlib import closing
 
+from connectors.stack.processes import wait_until
 from serving.gold import KEYS as GOLD
 from tests.support.pipeline import Pipeline
 from tests.support.source import SILVER, answers, gold_rows, silver_rows, table_rows
@@ -23,8 +24,11 @@ FAULTS = (
 )
 
 
-def strike(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
-    """Let one thing go wrong, and start again what a service manager would."""
+SECONDS_TO_BUILD = 180
+
+
+def inject(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
+    """Cause one fault, and start again what a service manager would."""
     stack = pipeline.stack
     if fault == "connect is killed":
         stack.kill("connect")
@@ -35,12 +39,7 @@ def strike(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
     elif fault == "the ingest is killed":
         pipeline.kill()
     elif fault == "a build is killed":
-        builds = pipeline.said().count("wrote ")
-        end = time.monotonic() + 60
-        while pipeline.said().count("wrote ") == builds and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(draw.uniform(0.5, 6))
-        pipeline.kill()
+        kill_a_build(pipeline, draw)
     elif fault == "PostgreSQL is restarted":
         stack.postgres.stop()
         stack.revive("postgres")
@@ -51,31 +50,59 @@ def strike(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
     elif fault == "the checkpoint is lost":
         pipeline.kill()
         pipeline.lose_checkpoint()
+    else:
+        raise ValueError(fault)
     if pipeline.has_ended:
         pipeline.start()
+
+
+def kill_a_build(pipeline: Pipeline, draw: random.Random) -> None:
+    """Kill the continuous run at a random moment of a build that is in flight."""
+    end = time.monotonic() + SECONDS_TO_BUILD
+    while True:
+        # The storm may be over; without a new event there is no build.
+        change_nothing_at_source(pipeline)
+        wait_until(
+            lambda: pipeline.is_building or pipeline.has_ended,
+            SECONDS_TO_BUILD,
+            f"no build has begun; see {pipeline.log}",
+        )
+        assert not pipeline.has_ended, pipeline.output()[-4000:]
+        time.sleep(draw.uniform(0, 6))
+        if pipeline.kill_during_build():
+            return
+        assert time.monotonic() < end, "each build ended before it was to be killed"
+
+
+def change_nothing_at_source(pipeline: Pipeline) -> None:
+    """Commit an update, of a row that no storm writes, to the values that it has."""
+    with closing(pipeline.stack.connect_to_source()) as connection, connection:
+        connection.cursor().execute(
+            "update datalake.region set region_description = region_description"
+            " where region_id = 1"
+        )
 
 
 def storm_with_faults(
     pipeline: Pipeline, faults: list[str], seed: int, transactions: int
 ) -> None:
-    """Transactions, and faults at random moments among them."""
+    """Run transactions, and cause faults at random moments among them."""
     draw = random.Random(seed)
     storm = Storm(pipeline.stack.connect_to_source, seed=seed, transactions=transactions)
     pipeline.start()
     storm.start()
     for fault in faults:
         time.sleep(draw.uniform(2, 8))
-        strike(fault, pipeline, draw)
+        inject(fault, pipeline, draw)
     storm.wait()
-    pipeline.kill()
-    pipeline.catch_up()
+    pipeline.wait_until_built()
     assert storm.committed == transactions
     assert_equal_to_source(pipeline)
     assert_each_record_once(pipeline)
 
 
 def assert_equal_to_source(pipeline: Pipeline) -> None:
-    """Silver is the source row by row; gold is what PostgreSQL answers."""
+    """Silver equals the source row by row; gold equals PostgreSQL's own answers."""
     lake = Tables(pipeline.lake)
     with closing(pipeline.stack.connect_to_source()) as connection:
         for silver in SILVER:
@@ -97,7 +124,7 @@ def assert_equal_to_source(pipeline: Pipeline) -> None:
 
 
 def assert_each_record_once(pipeline: Pipeline) -> None:
-    """Bronze holds every offset of every topic once: no gap, no double."""
+    """Bronze has every offset of every topic once: no gap, no duplicate."""
     lake = Tables(pipeline.lake)
     ends = pipeline.stack.topic_ends()
     for table, _ in SILVER.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,11 +12,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
+from connectors.stack.status import bronze_state
+from serving.storage import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.source import SILVER, TOPICS_FILE
+from tests.support.tables import Tables
 
-TOPICS = [f"demo.datalake.{table}" for table, _ in SILVER.values()]
+TABLES = [table for table, _ in SILVER.values()]
+TOPICS = [f"demo.datalake.{table}" for table in TABLES]
 
 
 class Pipeline:
@@ -32,6 +38,9 @@ class Pipeline:
         self.lake = stack.root
         self.log = self.lake / "ingest.log"
         self.process: subprocess.Popen[bytes] | None = None
+        # Of the current process: where its output begins, and the newest batch before it.
+        self._log_begin = 0
+        self._last_batch_before = 0
 
     def environment(self) -> dict[str, str]:
         return {
@@ -47,18 +56,22 @@ class Pipeline:
         build: str = "run",
         variables: dict[str, Any] | None = None,
     ) -> list[str]:
-        said = json.dumps({"base_tables": True, **(variables or {})})
+        all_variables = json.dumps({"base_tables": True, **(variables or {})})
         return [
             *(sys.executable, "-m", "ingest", "kafka"),
             *("--bootstrap-servers", self.stack.bootstrap_servers),
             *("--topics", str(TOPICS_FILE), "--topic", *TOPICS),
-            *("--then-build", f"{build} --vars '{said}'"),
+            *("--then-build", f"{build} --vars '{all_variables}'"),
             *arguments,
         ]
 
     def start(self) -> None:
-        """Run it continuously."""
+        """Run it continuously; nothing where it runs already."""
+        if not self.has_ended:
+            return
+        self._last_batch_before = bronze_state(self.lake).newest_batch
         with self.log.open("ab") as log:
+            self._log_begin = log.tell()
             self.process = subprocess.Popen(
                 self.command("--continuous"),
                 cwd=self.project,
@@ -83,12 +96,35 @@ class Pipeline:
             self.process.wait()
             self.process = None
 
+    def kill_during_build(self) -> bool:
+        """End it as a crash does if a build is in flight; whether one was."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGSTOP)
+        # Once it is stopped, it cannot end the build before it is killed.
+        wait_until(lambda: self._state() == "T", 10, "the process does not stop", 0.01)
+        if self.is_building:
+            self.kill()
+            return True
+        os.killpg(self.process.pid, signal.SIGCONT)
+        return False
+
     @property
     def has_ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
 
-    def catch_up(self, build: str = "run", variables: dict[str, Any] | None = None) -> str:
-        """Bring everything that is committed to gold, in a run of its own; what it said."""
+    @property
+    def is_building(self) -> bool:
+        """Whether the continuous run builds what a batch has brought."""
+        return not self.has_ended and self._steps()[-1:] == ["wrote"]
+
+    def run_once(self, build: str = "run", variables: dict[str, Any] | None = None) -> str:
+        """Ingest and build everything that is committed in a process of its own.
+
+        The continuous run must have ended.
+
+        Returns:
+            What it printed.
+        """
         self.stack.wait_until_caught_up(timeout=180)
         done = subprocess.run(
             self.command(build=build, variables=variables),
@@ -98,14 +134,73 @@ class Pipeline:
             text=True,
             timeout=540,
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == 0, said[-4000:]
-        return said
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, output[-4000:]
+        return output
 
-    def said(self) -> str:
-        """What the continuous runs have said so far."""
-        return self.log.read_text(errors="replace") if self.log.exists() else ""
+    def wait_until_built(self, timeout: float = 240) -> None:
+        """Wait until everything that is committed has reached gold by the continuous run.
+
+        That is: bronze has each topic up to its end, and a build has succeeded that began
+        after the last of these batches.
+        """
+        self.stack.wait_until_caught_up(timeout=180)
+        every_end = self.stack.topic_ends()
+        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in TOPICS}
+
+        def is_in_bronze() -> bool:
+            self._require_running()
+            held = bronze_state(self.lake).offsets
+            return all(held.get(place, -1) + 1 >= end for place, end in ends.items())
+
+        def is_in_gold() -> bool:
+            self._require_running()
+            steps = self._steps()
+            assert steps[-1:] != ["the build failed"], self.output()[-4000:]
+            # A batch is printed a moment after it is committed.
+            return steps.count("wrote") >= count and steps[-1:] == ["built"]
+
+        wait_until(is_in_bronze, timeout, f"bronze lacks records; see {self.log}", 0.2)
+        count = len([b for b in self._batches() if b > self._last_batch_before])
+        wait_until(is_in_gold, timeout, f"no build has ended; see {self.log}", 0.2)
+
+    def output(self) -> str:
+        """What the current continuous run has printed so far."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(self._log_begin)
+            return log.read().decode(errors="replace")
 
     def lose_checkpoint(self) -> None:
         """As when its disk is gone."""
         shutil.rmtree(self.lake / "checkpoints", ignore_errors=True)
+
+    def _state(self) -> str:
+        """The state of its process, as ``ps`` shows it."""
+        assert self.process is not None
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
+        return stat.rpartition(") ")[2][0]
+
+    def _steps(self) -> list[str]:
+        """What the current run has done, in order: "wrote" and "built", or its failure.
+
+        A batch that brought no event is left out, as none is built for it.
+        """
+        steps = re.findall(
+            r"^(wrote) [1-9]\d* events$|^(built|the build failed)\b",
+            self.output(),
+            re.MULTILINE,
+        )
+        return [wrote or built for wrote, built in steps]
+
+    def _batches(self) -> set[int]:
+        """The batches that brought events to bronze."""
+        found: set[int] = set()
+        for name in TABLES:
+            table = open_table(str(Tables(self.lake).path(f"bronze.{name}")))
+            found |= set(read_columns(table, ["ingest_batch"])["ingest_batch"].to_pylist())
+        return found
+
+    def _require_running(self) -> None:
+        assert not self.has_ended, self.output()[-4000:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import faults
+from tests.support.pipeline import Pipeline
 from tests.support.source import SILVER
 
 
@@ -33,3 +36,34 @@ def test_missing_or_duplicate_record_fails_the_check(
     else:
         with pytest.raises(AssertionError):
             faults.assert_each_record_once(pipeline)
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    """A pipeline with a process that does nothing."""
+    stack: Any = SimpleNamespace(root=tmp_path)
+    pipeline = Pipeline(stack)
+    pipeline.process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    yield pipeline
+    pipeline.kill()
+
+
+@pytest.mark.parametrize(
+    ("log", "is_building"),
+    [
+        ("", False),
+        ("wrote 0 events\n", False),
+        ("wrote 12 events\n", True),
+        ("wrote 12 events\nwrote 0 events\ningest: dbt: a warning\n", True),
+        ("wrote 12 events\nbuilt (3.4 s)\n", False),
+        ("wrote 12 events\nthe build failed; the next batch retries it (3.4 s)\n", False),
+        ("built (3.4 s)\nwrote 12 events\nwrote 1 events\n", True),
+    ],
+)
+def test_only_a_build_in_flight_is_killed(
+    pipeline: Pipeline, log: str, is_building: bool
+) -> None:
+    pipeline.log.write_text(log)
+    assert pipeline.is_building == is_building
+    assert pipeline.kill_during_build() == is_building
+    assert pipeline.has_ended == is_building
