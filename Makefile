@@ -6,10 +6,11 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo live dashboard stack status stop ingest build docs test lint lock clean
+.PHONY: help setup s3 demo live dashboard stack status stop ingest build docs test test-all \
+  lint lock clean
 
 help: ## show what there is
-	@sed -n 's/^\([a-z0-9]*\):.*## /\1\t/p' Makefile | expand -t 11
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
 
 setup: .venv/installed $(JARS) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
 
@@ -43,8 +44,11 @@ build: setup ## dbt build: bronze to gold
 docs: setup ## dbt's documentation, with lineage, as target/static_index.html
 	@dbt docs generate --static --profiles-dir profiles
 
-test: setup ## every test
+test: setup ## the tests that need nothing but Python (minutes)
 	@python -m pytest
+
+test-all: setup s3 ## every test, also those of real servers
+	@python -m pytest --servers
 
 lint: setup ## sqlfluff, ruff, mypy, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt

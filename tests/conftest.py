@@ -69,33 +69,62 @@ def aws() -> Iterator[Aws]:
     server.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep in one process what shares a lake, a module, and what shares the stack."""
+SERVERS = PROJECT / "tests" / "servers"
+NOT_RUN = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--servers``."""
+    parser.addoption(
+        "--servers", action="store_true", help="run the tests of real servers, too"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of servers, unless asked for; keep in one process what shares.
+
+    A module's tests share its lake, and some modules share the stack.
+    """
+    named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    if not config.getoption("--servers") and not any(
+        path == SERVERS or SERVERS in path.parents for path in named
+    ):
+        servers = [item for item in items if SERVERS in item.path.parents]
+        items[:] = [item for item in items if SERVERS not in item.path.parents]
+        config.hook.pytest_deselected(items=servers)
+        config.stash[NOT_RUN] = len(servers)
     for item in items:
         names = getattr(item, "fixturenames", ())
         group = "stack" if "stack" in names else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
 
 
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print how to run each failure again, and which tests of servers did not run."""
-    failed = terminalreporter.stats.get("failed", []) + terminalreporter.stats.get(
-        "error", []
-    )
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Have a process of pytest-xdist say how many tests it left out."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["not run"] = session.config.stash.get(NOT_RUN, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear it; each process has collected all tests."""
+    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("not run", 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print how to run each failure again."""
+    stats = terminalreporter.stats
+    failed = [*stats.get("failed", []), *stats.get("error", [])]
     for name in dict.fromkeys(report.nodeid for report in failed):
         terminalreporter.write_line(f"run it again: pytest -n0 {shlex.quote(name)}")
-    servers = PROJECT / "tests" / "servers"
-    asked = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
-    if any(servers == path or servers in path.parents for path in asked):
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Print as the last line which tests of servers did not run."""
+    if hasattr(config, "workerinput"):
         return
-    if any(path in servers.parents for path in asked):
-        return
-    count = sum(
-        line.startswith("def test_")
-        for file in sorted(servers.glob("test_*.py"))
-        for line in file.read_text(encoding="utf-8").splitlines()
-    )
-    terminalreporter.write_line(
-        f"not run: {count} tests of real servers (PostgreSQL, Kafka, Trino, a browser);"
-        " run them with: make test-all"
-    )
+    if count := config.stash.get(NOT_RUN, 0):
+        print(
+            f"not run: {count} tests of real servers (PostgreSQL, Kafka, Trino, a"
+            " browser); run them with: make test-all"
+        )

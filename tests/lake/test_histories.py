@@ -1,0 +1,175 @@
+"""Histories that Hypothesis makes, in lanes: silver is the reference's fold at any time.
+
+What an increment contains decides which of the fold's ways it takes. So each lane has a
+table of its own, in the same builds: plain updates; deletes and key changes; TOASTed
+columns; snapshot reads; late and repeated records; no offsets; several partitions; a key
+of two columns; everything at once (the project's own orders, with their lines). The
+stories of the contract are among them, each in the lane that has no more than it needs.
+After every batch, and after a full refresh, each row is compared with the reference fold
+in plain Python (tests/support/reference.py) over the events that have arrived.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import NewLake
+from tests.lake.test_contract import STORIES
+from tests.support.histories import (
+    BATCHES,
+    COLUMNS,
+    LANES,
+    TOASTED,
+    History,
+    Lane,
+    Outcome,
+    drawn,
+    play,
+)
+from tests.support.lanes import Difference, draw_all, run_lanes, shortened, write_project
+from tests.support.records import START_MS, TOPIC, UNAVAILABLE
+from tests.support.reference import Event
+from tests.support.stories import Batches, Change
+
+SEED = 20_261_121
+COUNT = 120
+BY_NAME = {lane.name: lane for lane in LANES}
+
+Differences = dict[str, list[Difference]]
+Shorten = Callable[[Lane, History], History]
+
+
+def event_of(change: Change) -> Event:
+    """A story's change as the reference has it."""
+    row = {} if change.op == "d" else dict(change.row)
+    missing = frozenset(name for name in TOASTED if row.get(name) == UNAVAILABLE)
+    values = {name: row[name] for name in COLUMNS if row and name not in missing}
+    return Event(
+        change.key,
+        change.op,
+        change.lsn,
+        START_MS + change.time * 1000,
+        values,
+        missing,
+        offset=change.offset,
+    )
+
+
+def lane_of(batches: Batches) -> Lane:
+    """The lane that has no more than a story needs."""
+    changes = [change for batch in batches for change in batch]
+    events = [event_of(change) for change in changes]
+    offsets = [change.offset or 0 for change in changes]
+    identities = {event.identity for event in events}
+    is_late = offsets != sorted(offsets) or len(identities) < len(events)
+    has_reads = any(event.is_read for event in events)
+    leaves_out = any(event.missing for event in events)
+    if (has_reads and (leaves_out or is_late)) or (leaves_out and is_late):
+        return BY_NAME["everything"]
+    if has_reads:
+        return BY_NAME["reads"]
+    if leaves_out:
+        return BY_NAME["toast"]
+    if is_late:
+        return BY_NAME["late"]
+    has_deletes = any(event.op == "d" for event in events)
+    return BY_NAME["deletes" if has_deletes else "plain"]
+
+
+def stories() -> dict[Lane, list[Outcome]]:
+    """The contract's stories that are of the outbox's one topic, by lane."""
+    found: dict[Lane, list[Outcome]] = {lane: [] for lane in LANES}
+    for batches in STORIES:
+        changes = [change for batch in batches for change in batch]
+        columns = {name for change in changes for name, _ in change.row}
+        left_out = {
+            name for change in changes for name, value in change.row if value == UNAVAILABLE
+        }
+        if {change.topic for change in changes} != {TOPIC} or left_out - {*TOASTED}:
+            continue
+        assert columns >= {*COLUMNS}
+        lane = lane_of(batches)
+        events = [[event_of(change) for change in batch] for batch in batches]
+        last = [event for batch in events[BATCHES - 1 :] for event in batch]
+        events = [*events[: BATCHES - 1], last]
+        events += [[]] * (BATCHES - len(events))
+        found[lane].append(Outcome(events, {}, lane))
+    return found
+
+
+@pytest.fixture(scope="module")
+def differences(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Differences:
+    """What differs, by lane, of the stories and the histories of a fixed seed."""
+    project = write_project(tmp_path_factory.mktemp("lanes") / "project", LANES)
+    lake = new_lake(project / "topics.toml")
+    of_stories, of_histories = stories(), draw_all(COUNT, SEED)
+    return run_lanes(
+        lake, project, {lane: of_stories[lane] + of_histories[lane] for lane in LANES}
+    )
+
+
+@pytest.fixture(scope="module")
+def shorten(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Shorten:
+    """Finds the shortest history that fails as a longer one does."""
+
+    def run(lane: Lane, history: History) -> History:
+        def failing(candidates: list[History]) -> list[History]:
+            project = write_project(tmp_path_factory.mktemp("shorter") / "project", [lane])
+            lake = new_lake(project / "topics.toml")
+            outcomes = [play(candidate, lane) for candidate in candidates]
+            wrong = run_lanes(lake, project, {lane: outcomes})[lane.name]
+            lake.remove()
+            numbers = sorted(difference.placed.number for difference in wrong)
+            return [candidates[number] for number in numbers]
+
+        return shortened(history, lane, failing)
+
+    return run
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)
+def test_silver_is_the_reference_after_every_batch(
+    lane: Lane, differences: Differences, shorten: Shorten
+) -> None:
+    wrong = differences[lane.name]
+    if not wrong:
+        return
+    smallest = min(wrong, key=lambda difference: difference.size)
+    text = f"{len(wrong)} histories differ; the smallest {smallest}"
+    if smallest.placed.outcome.history is not None:
+        text += f"\n\nshortened: {shorten(lane, smallest.placed.outcome.history)!r}"
+    pytest.fail(text, pytrace=False)
+
+
+def test_lanes_hold_what_they_are_to_prove() -> None:
+    """The stories are among them, and every kind of event is in the lanes that have it."""
+    of_stories = stories()
+    assert sum(map(len, of_stories.values())) > 45
+    assert all(
+        of_stories[BY_NAME[n]] for n in ("plain", "deletes", "toast", "reads", "late")
+    )
+    seen: dict[str, Counter[str]] = {}
+    for lane in LANES:
+        kinds = seen[lane.name] = Counter()
+        for history in drawn(lane, COUNT, SEED):
+            for batch in play(history, lane).batches:
+                for event in batch:
+                    kinds[event.op] += 1
+                    kinds["left out"] += bool(event.missing)
+                    kinds["key change"] += event.op == "c" and bool(event.missing)
+                    kinds["incremental"] += event.is_read and event.lsn is None
+                    kinds["no offset"] += event.offset is None
+    assert {kind for kind, count in seen["plain"].items() if count} == {"c", "u"}
+    assert min(seen[name]["u"] for name in seen) > 40
+    assert min(seen[name]["d"] for name in seen if name != "plain") > 40
+    for name in ("reads", "partitions", "everything"):
+        assert seen[name]["r"] > 80
+        assert seen[name]["incremental"] > 20
+    for name in ("toast", "composite", "everything"):
+        assert seen[name]["left out"] > 40
+        assert seen[name]["key change"] > 10
+    assert seen["no_offsets"]["no offset"] == sum(seen["no_offsets"][op] for op in "cudr")

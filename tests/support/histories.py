@@ -1,0 +1,428 @@
+"""Histories of a few rows: what the source did, what Debezium sent, how it arrived.
+
+A history is a list of small steps, so that Hypothesis can draw it and shorten it: every
+list of steps is a history that a source could have had. A lane says which steps there
+are, and how the records travel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from tests.support.records import (
+    START_MS,
+    TOPIC,
+    UNAVAILABLE,
+    Record,
+    Row,
+    envelope,
+    flattened,
+)
+from tests.support.records import record as kafka_record
+from tests.support.reference import Event
+
+BATCHES = 3
+KEYS = 3
+KEYS_A_HISTORY = 10
+LSNS_A_HISTORY = 1_000
+COLUMNS = ("customer_id", "shipped_date", "employee", "order_items")
+TOASTED = ("employee", "order_items")
+PRODUCTS = (11, 42, 72)
+
+WRITES = ("write",)
+DELETES = (*WRITES, "delete", "rekey", "rekey")
+READS = ("snapshot", "open snapshot", "incremental snapshot", "gap")
+
+
+@dataclass(frozen=True)
+class Lane:
+    """What may happen in the histories of one table.
+
+    Attributes:
+        name: of the lane.
+        steps: the kinds of steps.
+        leaves_out: whether changes leave unchanged TOASTed values out.
+        is_late: whether records arrive in any order, and twice.
+        partitions: of the topic; None where no record has a position.
+        has_composite_key: whether the key is two columns.
+    """
+
+    name: str
+    steps: tuple[str, ...]
+    leaves_out: bool = False
+    is_late: bool = False
+    partitions: int | None = 1
+    has_composite_key: bool = False
+
+    @property
+    def source_table(self) -> str:
+        """The table at the source, which bronze's table is called after."""
+        return "cdc_events" if self.name == "everything" else f"lane_{self.name}"
+
+    @property
+    def topic(self) -> str:
+        """The topic of its records."""
+        return TOPIC if self.name == "everything" else f"lanes.public.{self.source_table}"
+
+    @property
+    def silver_table(self) -> str:
+        """The table of its rows. What holds everything is the project's own."""
+        return "orders" if self.name == "everything" else self.source_table
+
+
+LANES = (
+    Lane("plain", WRITES),
+    Lane("deletes", DELETES),
+    Lane("toast", DELETES, leaves_out=True),
+    Lane("reads", (*WRITES, "delete", *READS)),
+    Lane("late", (*DELETES, "resend"), is_late=True),
+    Lane("no_offsets", (*DELETES, "snapshot", "gap"), is_late=True, partitions=None),
+    Lane("partitions", (*DELETES, *READS, "resend"), is_late=True, partitions=3),
+    Lane("composite", DELETES, is_late=True, leaves_out=True, has_composite_key=True),
+    Lane(
+        "everything",
+        (*DELETES, *READS, "resend"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens; what a kind does not need of the numbers it ignores."""
+
+    kind: str
+    key: int = 0
+    number: int = 0
+
+    def bit(self, place: int) -> bool:
+        """One of the number's bits."""
+        return bool(self.number >> place & 1)
+
+
+@dataclass(frozen=True)
+class History:
+    """Steps, and the batch that each record arrives in.
+
+    Attributes:
+        steps: in their order at the source.
+        spread: the batch of each record, again from the start where there are more.
+        repeats: records that arrive once more in another file: their number, and the batch.
+        form: ``flattened`` or ``envelope``.
+    """
+
+    steps: tuple[Step, ...]
+    spread: tuple[int, ...] = (0,)
+    repeats: tuple[tuple[int, int], ...] = ()
+    form: str = "flattened"
+
+
+@st.composite
+def histories(draw: st.DrawFn, lane: Lane) -> History:
+    """The histories of a lane."""
+    steps = draw(
+        st.lists(
+            st.builds(
+                Step,
+                st.sampled_from(lane.steps),
+                st.integers(0, KEYS - 1),
+                st.integers(0, 255),
+            ),
+            min_size=4,
+            max_size=18,
+        )
+    )
+    spread = draw(st.lists(st.integers(0, BATCHES - 1), min_size=1, max_size=12))
+    repeats: list[tuple[int, int]] = []
+    if lane.is_late and draw(st.booleans()):
+        places = st.tuples(st.integers(0, 30), st.integers(0, BATCHES - 1))
+        repeats = draw(st.lists(places, max_size=3))
+    form = draw(st.sampled_from(("flattened", "envelope")))
+    return History(tuple(steps), tuple(spread), tuple(repeats), form)
+
+
+@cache
+def drawn(lane: Lane, count: int, seed_number: int) -> tuple[History, ...]:
+    """Some histories of a lane; the same for the same seed."""
+    found: dict[History, None] = {}
+
+    @seed(seed_number)
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(histories(lane))
+    def collect(history: History) -> None:
+        found[history] = None
+
+    collect()
+    return tuple(found)
+
+
+@dataclass
+class Outcome:
+    """A history as it came out.
+
+    Attributes:
+        batches: the events that each batch brings, in their order in the log.
+        rows: the source's rows in the end.
+        lane: what its records are of.
+        history: what it was; None of a story that a test has written down.
+    """
+
+    batches: list[list[Event]]
+    rows: dict[int, Row]
+    lane: Lane
+    history: History | None = None
+
+
+def play(history: History, lane: Lane) -> Outcome:
+    """Let a history happen."""
+    source = _Source(lane)
+    for step in history.steps:
+        source.take(step)
+    log = [
+        replace(event, offset=offset, event_id=f"{offset:06d}")
+        for partition in sorted(source.logs)
+        for offset, event in enumerate(source.logs[partition])
+    ]
+    # In the order of the source's log, which the partitions' orders are part of.
+    order = {id(event): number for number, event in enumerate(source.all)}
+    log = [
+        event
+        for _, event in sorted(
+            zip(
+                (
+                    order[id(event)]
+                    for partition in sorted(source.logs)
+                    for event in source.logs[partition]
+                ),
+                log,
+                strict=True,
+            ),
+            key=lambda pair: pair[0],
+        )
+    ]
+    if lane.partitions is None:
+        log = [replace(event, offset=None, partition=None) for event in log]
+    batches: list[list[Event]] = [[] for _ in range(BATCHES)]
+    spread = [history.spread[n % len(history.spread)] for n in range(len(log))]
+    if not lane.is_late:
+        spread.sort()
+    for event, batch in zip(log, spread, strict=True):
+        batches[batch].append(event)
+    for number, batch in history.repeats:
+        if log:
+            batches[batch].append(log[number % len(log)])
+    return Outcome(batches, source.rows, lane, history)
+
+
+class _Source:
+    """A table of the source, its log, and Debezium with it."""
+
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self.rows: dict[int, Row] = {}
+        self.logs: dict[int, list[Event]] = {}
+        self.all: list[Event] = []
+        self.lsn = 10
+        self.time = 0
+
+    def take(self, step: Step) -> None:
+        if step.kind == "snapshot":
+            self._snapshot(step, [])
+        elif step.kind == "open snapshot":
+            self._snapshot(step, [Step("write", step.key, step.number)])
+        elif step.kind == "gap":
+            # Changes that nobody captured, before the first snapshot or while a slot was
+            # lost, and the snapshot after them.
+            self._change(replace(step, kind="write"))
+            self._snapshot(step, [])
+        elif step.kind == "incremental snapshot":
+            some = {key: row for key, row in self.rows.items() if not step.bit(key)}
+            self._read(some, None)
+        elif step.kind == "resend":
+            log = self.logs.get(step.key % (self.lane.partitions or 1), [])
+            for event in log[len(log) - step.number % (len(log) + 1) :]:
+                self._send(replace(event))
+        else:
+            for event in self._change(step):
+                self._send(event)
+
+    def _send(self, event: Event) -> None:
+        partition = event.key % (self.lane.partitions or 1)
+        event = replace(event, partition=partition)
+        self.logs.setdefault(partition, []).append(event)
+        self.all.append(event)
+
+    def _change(self, step: Step) -> list[Event]:
+        """Change a row; the events that say so."""
+        key = step.key
+        before = self.rows.get(key)
+        if step.kind == "write" and before is None:
+            self.rows[key] = self._new_row(step)
+            return [self._event("c", key, self.rows[key])]
+        if before is None:
+            return []
+        if step.kind == "delete":
+            del self.rows[key]
+            return [self._event("d", key, {})]
+        if step.kind == "rekey":
+            free = [other for other in range(KEYS) if other not in self.rows]
+            if not free:
+                return []
+            after = self._changed(before, step)
+            del self.rows[key]
+            self.rows[free[step.number % len(free)]] = after
+            deleted = self._event("d", key, {})
+            created = self._event("c", free[step.number % len(free)], after, before, step)
+            return [deleted, replace(created, lsn=deleted.lsn, time=deleted.time)]
+        self.rows[key] = self._changed(before, step)
+        return [self._event("u", key, self.rows[key], before, step)]
+
+    def _event(
+        self,
+        op: str,
+        key: int,
+        row: Row,
+        before: Row | None = None,
+        step: Step | None = None,
+    ) -> Event:
+        self.lsn += 3
+        self.time += 1
+        missing: frozenset[str] = frozenset()
+        if self.lane.leaves_out and before is not None and step is not None:
+            missing = frozenset(
+                name
+                for place, name in enumerate(TOASTED)
+                if before[name] == row[name]
+                and row[name] is not None
+                and not step.bit(4 + place)
+            )
+        brought = {name: value for name, value in row.items() if name not in missing}
+        return Event(key, op, self.lsn, START_MS + self.time, brought, missing)
+
+    def _new_row(self, step: Step) -> Row:
+        return {
+            "customer_id": ("ALFKI", "ANATR", "VINET")[step.number % 3],
+            "shipped_date": None,
+            "employee": self._text(step),
+            "order_items": self._items(step),
+        }
+
+    def _changed(self, row: Row, step: Step) -> Row:
+        changed = {**row, "shipped_date": 10_000 + self.lsn % 500}
+        if step.bit(0):
+            changed["customer_id"] = ("ALFKI", "ANATR", "VINET")[step.number % 3]
+        if step.bit(1):
+            changed["employee"] = self._text(step)
+        if step.bit(2):
+            changed["order_items"] = self._items(step)
+        return changed
+
+    def _text(self, step: Step) -> str | None:
+        return None if step.number % 7 == 6 else json.dumps({"v": self.lsn})
+
+    def _items(self, step: Step) -> str | None:
+        if step.number % 11 == 10:
+            return None
+        return json.dumps(
+            [
+                {
+                    "product_id": product,
+                    "unit_price": (step.number + product) / 4,
+                    "quantity": 1 + step.number % 9,
+                    "discount": 0.05 * (step.number % 3),
+                }
+                for place, product in enumerate(PRODUCTS)
+                if step.bit(3 + place)
+            ]
+        )
+
+    def _snapshot(self, step: Step, open_steps: list[Step]) -> None:
+        """Read all rows at one LSN, while a transaction may be open.
+
+        What that has changed is not read: its changes come later, with lower LSNs.
+        """
+        seen = {key: dict(row) for key, row in self.rows.items()}
+        later = [event for each in open_steps for event in self._change(each)]
+        self.lsn += 3
+        self._read(seen, self.lsn)
+        for event in later:
+            self.time += 1
+            self._send(replace(event, time=START_MS + self.time))
+
+    def _read(self, rows: dict[int, Row], lsn: int | None) -> None:
+        self.time += 10
+        for key, row in rows.items():
+            self._send(Event(key, "r", lsn, START_MS + self.time, dict(row)))
+        self.time += 10
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A history with keys, LSNs and offsets of its own among those of its lane."""
+
+    number: int
+    outcome: Outcome = field(hash=False)
+
+    @property
+    def first_key(self) -> int:
+        """Where its keys begin."""
+        return 1_000_000 + self.number * KEYS_A_HISTORY
+
+    def key(self, key: int) -> Any:
+        """The key of a row in silver."""
+        wide = self.first_key + key
+        return f"{wide}-{wide % 7}" if self.outcome.lane.has_composite_key else wide
+
+    def records(self, batch: int) -> Iterator[Record]:
+        """The Kafka records of a batch."""
+        for event in self.outcome.batches[batch]:
+            yield self._record(event)
+
+    def _record(self, event: Event) -> Record:
+        base = self.number * LSNS_A_HISTORY
+        wide = self.first_key + event.key
+        key = {"order_id": wide}
+        if self.outcome.lane.has_composite_key:
+            key["part"] = wide % 7
+        row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
+        lsn = None if event.lsn is None else event.lsn + base
+        history = self.outcome.history
+        is_flat = history is None or history.form == "flattened"
+        form = flattened if is_flat else envelope
+        value = form(event.op, row, lsn, event.time, self.outcome.lane.source_table)
+        offset = None if event.offset is None else event.offset + base
+        return kafka_record(
+            key, value, offset, self.outcome.lane.topic, event.partition, event.time
+        )
+
+    def __str__(self) -> str:
+        lines = [f"lane {self.outcome.lane.name}, {self.outcome.history}"]
+        for number, batch in enumerate(self.outcome.batches):
+            lines.append(f"  batch {number} brings")
+            for event in batch:
+                where = f"{event.partition}/{event.offset}"
+                values = " ".join(f"{k}={v}" for k, v in sorted(event.values.items()))
+                without = f" without {', '.join(sorted(event.missing))}" * bool(
+                    event.missing
+                )
+                lines.append(
+                    f"    {where:>5} {event.op} key {event.key} lsn {event.lsn}"
+                    f" t {event.time - START_MS}{without} {values}"
+                )
+        lines.append(f"  the source ended as {self.outcome.rows}")
+        return "\n".join(lines)

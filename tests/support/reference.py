@@ -1,0 +1,182 @@
+"""The fold in plain Python, as the design defines it; nothing is shared with the SQL.
+
+Every version of a key has a place. Streamed events rank by epoch and LSN. A snapshot read
+stands right after the highest streamed event of its key that was first delivered before
+it in its partition; where offsets are unknown, by its own LSN. The version with the
+greatest place is the key's row. A value that it did not bring is the one with the
+greatest place among the events of the same life that brought it; a create, a delete or a
+read begins a life. A create that lacks values begins the life of a row whose key changed:
+they are the values of the row that the delete at the same LSN ended.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Value = Any
+Values = Mapping[str, Value]
+Place = tuple[int, float, int, float, int, str]
+
+NOWHERE = float("-inf")
+
+
+@dataclass(frozen=True)
+class Event:
+    """A delivered change event.
+
+    Attributes:
+        key: of the row.
+        op: c, u, d or r.
+        lsn: its position; None of a read of an incremental snapshot.
+        time: when the source made the change, in milliseconds.
+        values: of the columns that it brings; nothing of a delete.
+        missing: the columns that it does not bring.
+        partition: of Kafka's; None where the position is unknown.
+        offset: in the partition; None where it is unknown.
+        epoch: of the source.
+        event_id: tells two events apart that have no position.
+    """
+
+    key: Any
+    op: str
+    lsn: int | None
+    time: int
+    values: Values = field(default_factory=dict, hash=False)
+    missing: frozenset[str] = frozenset()
+    partition: int | None = 0
+    offset: int | None = None
+    epoch: int = 0
+    event_id: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether a snapshot read it."""
+        return self.op == "r"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The same for every delivery of one event in a partition."""
+        when = self.time if self.lsn is None else None
+        return (self.key, self.epoch, self.partition, self.is_read, self.lsn, when)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A key's row.
+
+    Attributes:
+        event: the newest.
+        values: of every column; None of all of them where the row is deleted.
+        carried: the columns whose value another event brought, or none so far.
+    """
+
+    event: Event
+    values: Values
+    carried: frozenset[str]
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the source has no such row any more."""
+        return self.event.op == "d"
+
+
+def fold(events: Iterable[Event], columns: Iterable[str]) -> dict[Any, Version]:
+    """The rows after some events, whatever the order of their arrival."""
+    return _Fold(events, list(columns)).rows()
+
+
+def first_deliveries(events: Iterable[Event]) -> list[Event]:
+    """Of each event the delivery with the lowest offset."""
+    first: dict[tuple[Any, ...], Event] = {}
+    for event in events:
+        other = first.setdefault(event.identity, event)
+        if _delivery(event) < _delivery(other):
+            first[event.identity] = event
+    return list(first.values())
+
+
+def _delivery(event: Event) -> tuple[float, str]:
+    return (float("inf") if event.offset is None else event.offset, event.event_id)
+
+
+def place(event: Event, versions: list[Event]) -> Place:
+    """Where an event stands among the versions of its key."""
+    lsn, after = (NOWHERE if event.lsn is None else event.lsn), 0
+    if event.is_read and event.offset is None:
+        after = -1
+    elif event.is_read:
+        after = 1
+        lsn = max(
+            (
+                other.lsn
+                for other in versions
+                if not other.is_read
+                and (other.epoch, other.partition) == (event.epoch, event.partition)
+                and other.lsn is not None
+                and other.offset is not None
+                and other.offset < (event.offset or 0)
+            ),
+            default=NOWHERE,
+        )
+    offset = NOWHERE if event.offset is None else event.offset
+    return (event.epoch, lsn, after, offset, event.time, event.event_id)
+
+
+class _Fold:
+    """The histories of all keys, oldest version first."""
+
+    def __init__(self, events: Iterable[Event], columns: list[str]) -> None:
+        self.columns = columns
+        by_key: dict[Any, list[Event]] = defaultdict(list)
+        for event in first_deliveries(events):
+            by_key[event.key].append(event)
+        self.histories = {
+            key: sorted(versions, key=lambda event: place(event, versions))
+            for key, versions in by_key.items()
+        }
+        # Which row a delete ended: of a key change, the create has the same LSN.
+        self.ended = {
+            (event.epoch, event.lsn): (key, number)
+            for key, history in self.histories.items()
+            for number, event in enumerate(history)
+            if event.op == "d"
+        }
+
+    def rows(self) -> dict[Any, Version]:
+        """The newest version of every key."""
+        return {key: self._version(key) for key in self.histories}
+
+    def _version(self, key: Any) -> Version:
+        history = self.histories[key]
+        newest = history[-1]
+        if newest.op == "d":
+            return Version(newest, dict.fromkeys(self.columns), frozenset())
+        values = {
+            column: self._value(key, len(history) - 1, column, frozenset())
+            for column in self.columns
+        }
+        return Version(newest, values, newest.missing)
+
+    def _value(
+        self, key: Any, number: int, column: str, seen: frozenset[tuple[Any, int]]
+    ) -> Value:
+        """A column's value as of a version; None where no event of its life brought it."""
+        if (key, number) in seen or number < 0:
+            return None
+        history = self.histories[key]
+        for at in range(number, -1, -1):
+            event = history[at]
+            if event.op == "d":
+                return None
+            if column not in event.missing:
+                return event.values.get(column)
+            if event.op == "c" and (event.epoch, event.lsn) in self.ended:
+                old_key, delete = self.ended[event.epoch, event.lsn]
+                visited = seen | {(key, number)}
+                return self._value(old_key, delete - 1, column, visited)
+            if event.op in ("c", "r"):
+                return None
+        return None

@@ -1,0 +1,48 @@
+"""The reference fold itself, on histories of every lane; Hypothesis shortens what fails."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.histories import COLUMNS, LANES, History, Lane, Outcome, histories, play
+from tests.support.reference import Event, Version, fold
+
+BY_NAME = {lane.name: lane for lane in LANES}
+
+
+def live_rows(rows: dict[int, Version]) -> dict[int, dict[str, object]]:
+    return {key: dict(row.values) for key, row in rows.items() if not row.is_deleted}
+
+
+def events_of(outcome: Outcome) -> list[Event]:
+    return [event for batch in outcome.batches for event in batch]
+
+
+@pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)
+def test_fold_ends_as_the_source(lane: Lane) -> None:
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(histories(lane))
+    def check(history: History) -> None:
+        outcome = play(history, lane)
+        assert live_rows(fold(events_of(outcome), COLUMNS)) == outcome.rows
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["late", "partitions", "everything"])
+def test_order_and_repetition_of_arrival_do_not_matter(name: str) -> None:
+    lane = BY_NAME[name]
+
+    @settings(max_examples=200, deadline=None, derandomize=True, database=None)
+    @given(histories(lane), st.randoms(use_true_random=False))
+    def check(history: History, chance: random.Random) -> None:
+        events = events_of(play(history, lane))
+        shuffled = events + events[: len(events) // 2]
+        chance.shuffle(shuffled)
+        assert fold(shuffled, COLUMNS) == fold(events, COLUMNS)
+
+    check()
