@@ -1,8 +1,9 @@
 """The PostgreSQL types, their extremes, and how each is declared in a staging model.
 
-To add a type, add a row to ``TYPES``. Each row becomes a source table with a key and one
-value column. The column is named after the declared type (``as_decimal_10_2``), so that
-one silver table has room for all source tables and one rejected value hides no other.
+To add a type, add a row to a section. Each row becomes a column of a source table, named
+after the declared type (``as_decimal_10_2``), and each value a row that fills only that
+column. So one silver table, with a column for each declared type, has room for all source
+tables, and one rejected value hides no other.
 """
 
 from __future__ import annotations
@@ -224,22 +225,12 @@ class Type:
     @property
     def column(self) -> str:
         """The value column."""
-        return f"as_{_slug(self.declared)}"
-
-    @property
-    def table(self) -> str:
-        """The source table."""
-        return f"{self.group}__{_slug(self.sql)}__{self.column}"
+        return "as_" + re.sub(r"\W+", "_", self.declared).strip("_")
 
     @property
     def all_values(self) -> list[Value]:
         """The values to try, with null as the last."""
         return [*self.values, self.null]
-
-
-def _slug(text: str) -> str:
-    words = text.replace("[]", " array").replace("-", "minus ")
-    return re.sub(r"\W+", "_", words.lower()).strip("_")
 
 
 def _row(

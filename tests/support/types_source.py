@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -30,8 +31,8 @@ CREATE_TYPES = """
 """
 # The two connectors; each captures the tables that its pattern names.
 CONNECTORS = {
-    "types_string": rf"types\.(?!{PRECISE}__).*",
-    "types_precise": rf"types\.{PRECISE}__.*",
+    "types_string": rf"types\.(?!{PRECISE}_).*",
+    "types_precise": rf"types\.{PRECISE}_.*",
 }
 
 
@@ -89,14 +90,16 @@ class TypesSource:
     def __init__(self, stack: Stack, types: Sequence[Type]) -> None:
         self.stack = stack
         self.types = types
+        self.tables: dict[str, list[Type]] = {}
+        for row in types:
+            self.tables.setdefault(self._table(row), []).append(row)
 
     def topics(self) -> dict[str, str]:
         """The silver table of every topic."""
         return {
-            f"types_{'precise' if row.group == PRECISE else 'string'}.types.{row.table}": (
-                row.group
-            )
-            for row in self.types
+            f"types_{'precise' if group == PRECISE else 'string'}.types.{table}": group
+            for table, (row, *_) in self.tables.items()
+            for group in [row.group]
         }
 
     def create(self) -> None:
@@ -108,11 +111,12 @@ class TypesSource:
                 cursor.execute(f"create extension {name}")
             cursor.execute(CREATE_TYPES)
             cursor.execute("create schema types")
-            for row in self.types:
+            for table, rows in self.tables.items():
+                columns = ", ".join(f"{row.column} {row.sql}" for row in rows)
                 cursor.execute(
-                    f"create table types.{row.table}"
-                    f" (id int primary key, {row.column} {row.sql})"
+                    f"create table types.{table} (id int primary key, {columns})"
                 )
+            for row in self.types:
                 for value in row.all_values:
                     first = row.values[0].text if value.text is None else None
                     self._insert(cursor, row, value, Way.SNAPSHOT, value.text)
@@ -130,7 +134,8 @@ class TypesSource:
                 for value in row.all_values:
                     self._insert(cursor, row, value, Way.INSERT, value.text)
                     cursor.execute(
-                        f"update types.{row.table} set {row.column} = %s where id = %s",
+                        f"update types.{self._table(row)} set {row.column} = %s"
+                        " where id = %s",
                         (value.text, row_id(self.types, row, value, Way.UPDATE)),
                     )
 
@@ -182,11 +187,11 @@ class TypesSource:
         """PostgreSQL's own text of every value, by key."""
         found: dict[int, str | None] = {}
         with self._cursor() as cursor:
-            for row in self.types:
+            for number, row in enumerate(self.types):
                 text = row.form.sql.format(row.column)
                 cursor.execute(
                     f"select id, case when {row.column} is not null then {text} end"
-                    f" from types.{row.table}"
+                    f" from types.{self._table(row)} where id / 1000 = {number}"
                 )
                 found.update(cursor.fetchall())
         return found
@@ -195,9 +200,15 @@ class TypesSource:
         self, cursor: Any, row: Type, value: Value, way: Way, text: str | None
     ) -> None:
         cursor.execute(
-            f"insert into types.{row.table} values (%s, %s)",
+            f"insert into types.{self._table(row)} (id, {row.column}) values (%s, %s)",
             (row_id(self.types, row, value, way), text),
         )
+
+    def _table(self, row: Type) -> str:
+        """A row's source table: the first of its group without a column of its name."""
+        before = self.types[: self.types.index(row)]
+        place = (row.group, row.column)
+        return f"{row.group}_{sum((it.group, it.column) == place for it in before)}"
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
@@ -303,5 +314,5 @@ def _stored(lake: Lake, group: str) -> dict[int, dict[str, Any]]:
 
 def _sent(value: str, column: str) -> str | None:
     """The text of a field as it stands in a flattened event."""
-    found = re.search(rf'"{column}":(.*?),"__deleted"', value, re.DOTALL)
-    return found[1] if found else None
+    rest = value.partition(f'"{column}":')[2]
+    return rest[: json.JSONDecoder().raw_decode(rest)[1]] if rest else None
