@@ -110,9 +110,17 @@ class Bronze:
         return f"{self.root}/{table}"
 
     def create_missing(self, tables: list[str]) -> None:
-        """Create every table that is not there, empty, so that dbt can read it."""
+        """Create every table that is not there, empty, so that dbt can read it.
+
+        A kill while one is created leaves a folder without properties, which Hudi cannot
+        open, or a table without a commit, which has no columns.
+        """
         for table in tables:
-            if self._timeline(table) is None:
+            timeline = self._timeline(table)
+            if timeline is None:
+                unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
+                self._file_system(unfinished).delete(unfinished, True)
+            if timeline is None or timeline.empty():
                 empty = self.spark.createDataFrame([], columns_of(table))
                 self._append(empty, table, Mark(), count=0)
 
@@ -211,17 +219,28 @@ class Bronze:
         jvm: Any = self.spark._jvm
         return jvm.org.apache
 
+    def _hadoop_path(self, path: str) -> Any:
+        return self._apache.hadoop.fs.Path(path)
+
+    def _file_system(self, hadoop_path: Any) -> Any:
+        return hadoop_path.getFileSystem(self.spark._jsc.hadoopConfiguration())
+
+    def _has_properties(self, table: str) -> bool:
+        """Whether a table's properties are written; Hudi restores them from the backup."""
+        properties = self._hadoop_path(f"{self.path(table)}/.hoodie/hoodie.properties")
+        backup = properties.suffix(".backup")
+        files = self._file_system(properties)
+        is_written = files.exists(properties) and files.getFileStatus(properties).getLen()
+        return bool(is_written) or files.exists(backup)
+
     def _timeline(self, table: str) -> Any:
         """The table's completed commits, or None where there is no table."""
+        if not self._has_properties(table):
+            return None
         hudi = self._apache.hudi
         storage = hudi.storage.hadoop.HadoopStorageConfiguration(
             self.spark._jsc.hadoopConfiguration()
         )
-        hadoop_path = self._apache.hadoop.fs.Path(
-            f"{self.path(table)}/.hoodie/hoodie.properties"
-        )
-        if not hadoop_path.getFileSystem(storage.unwrap()).exists(hadoop_path):
-            return None
         client = (
             hudi.common.table.HoodieTableMetaClient.builder()
             .setConf(storage)

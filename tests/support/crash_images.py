@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,9 +24,51 @@ _INSTANT = re.compile(
     r"warehouse/(\w+)\.db/(\w+)/\.hoodie/(\d{17})\.(?:([a-z]+)\.)?([a-z]+)"
 )
 _IN_PLACE = re.compile(r"^metastore/|/hoodie\.properties$")
-_PASSING = re.compile(r"/$|\.crc$|\.tmp$|/_temporary/|\.[0-9a-f]{8}-[0-9a-f-]{27}$")
+_PASSING = re.compile(
+    r"(?<!/\.hoodie)/$|\.crc$|\.tmp$|/_temporary/|\.[0-9a-f]{8}-[0-9a-f-]{27}$"
+)
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
+_NUMBER = re.compile(r"\d+")
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+# The point at which the work was done.
+END = "end"
 REQUESTED, IN_FLIGHT, COMPLETED = "requested", "inflight", "completed"
+
+
+# Of files, relative to the lake's folder.
+Paths = Collection[str]
+
+
+def instants_of(paths: Paths) -> dict[tuple[str, str], str]:
+    """How far each instant of each table is, by the table and the instant's time."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for path in paths:
+        match = _INSTANT.fullmatch(path)
+        if match:
+            layer, table, time, _, last = match.groups()
+            state = last if last in (REQUESTED, IN_FLIGHT) else COMPLETED
+            found.setdefault((f"{layer}.{table}", time), set()).add(state)
+    return {
+        instant: next(s for s in (COMPLETED, IN_FLIGHT, REQUESTED) if s in states)
+        for instant, states in found.items()
+    }
+
+
+def unfinished(paths: Paths) -> set[str]:
+    """The tables that have an instant which is not completed."""
+    return {table for (table, _), state in instants_of(paths).items() if state != COMPLETED}
+
+
+def shape(paths: Paths) -> frozenset[str]:
+    """The files of tables and checkpoints, without what differs from run to run."""
+    return frozenset(
+        _NUMBER.sub("<n>", _UUID.sub("<uuid>", path))
+        for path in paths
+        if path.startswith(("warehouse/", "checkpoints/"))
+        and not path.startswith("warehouse/staging.db/")
+        and not path.endswith("/")
+        and not _PASSING.search(path)
+    )
 
 
 @dataclass(frozen=True)
@@ -43,31 +86,27 @@ class Image:
 
     @cached_property
     def instants(self) -> dict[tuple[str, str], str]:
-        """How far each instant of each table is, by the table and the instant's time."""
-        found: dict[tuple[str, str], set[str]] = {}
-        for path in self.files:
-            match = _INSTANT.fullmatch(path)
-            if match:
-                layer, table, time, _, last = match.groups()
-                state = last if last in (REQUESTED, IN_FLIGHT) else COMPLETED
-                found.setdefault((f"{layer}.{table}", time), set()).add(state)
-        return {
-            instant: next(s for s in (COMPLETED, IN_FLIGHT, REQUESTED) if s in states)
-            for instant, states in found.items()
-        }
+        """How far each instant of each table is."""
+        return instants_of(self.files)
 
     @property
     def unfinished(self) -> set[str]:
         """The tables that have an instant which is not completed."""
-        return {table for (table, _), state in self.instants.items() if state != COMPLETED}
+        return unfinished(self.files)
+
+    @property
+    def shape(self) -> frozenset[str]:
+        """As ``shape`` has it."""
+        return shape(self.files)
 
     @cached_property
     def state(self) -> frozenset[tuple[str, str]]:
         """What a rerun may read of it.
 
-        Left out: checksums, empty folders, and files under a name that they have only
-        until they are complete. The content counts of what is changed in place (the
-        metastore, a table's properties); of other files, whether it is empty.
+        Left out: checksums, folders (but ``.hoodie``, which says that there is a table),
+        and files under a name that they have only until they are complete. The content
+        counts of what is changed in place (the metastore, a table's properties); of other
+        files, whether it is empty.
         """
         return frozenset(
             (path, digest if _IN_PLACE.search(path) else str(digest == EMPTY))
@@ -80,14 +119,14 @@ class Images:
     """The images that a recorder took.
 
     Attributes:
-        points: how often it looked.
+        points: every point at which it looked, and the number of its image.
         images: those that differ from the one before, in their order.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         recorded = json.loads((folder / "images.json").read_text(encoding="utf-8"))
-        self.points: int = recorded["points"]
+        self.points: list[tuple[str, int]] = recorded["points"]
         self.images = [Image(**image) for image in recorded["images"]]
 
     @property
@@ -96,11 +135,18 @@ class Images:
         return list({image.state: image for image in reversed(self.images)}.values())[::-1]
 
     def at(self, *points: str) -> list[Image]:
-        """The first image before each of some points, given as regular expressions."""
+        """The images of some points: the first that each regular expression matches."""
         return [
-            next(image for image in self.images if re.search(point, image.point))
+            next(self.images[n] for name, n in self.points if re.search(point, name))
             for point in points
         ]
+
+    def between(self, first: str, last: str) -> list[Image]:
+        """The images from one point to the next other one, given as regular expressions."""
+        points = iter(self.points)
+        start = next(n for name, n in points if re.search(first, name))
+        stop = next(n for name, n in points if re.search(last, name) and n > start)
+        return self.images[start:stop]
 
     def committed(self) -> set[tuple[str, str]]:
         """The instants that were completed between the first image and the last."""

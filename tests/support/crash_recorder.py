@@ -17,6 +17,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -31,10 +32,11 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from tests.support.crash_images import Image
+from tests.support.crash_images import END, Image
 
 # What says nothing about the work: logs, and locks that the kernel frees.
 IGNORED = ("derby.log", "ingest.lock", "dbt build.lock")
+_LEADING_COMMENTS = re.compile(r"^(\s*(/\*.*?\*/|--[^\n]*\n))*", re.DOTALL)
 # A file that changed this short before it was read may change again with the same time.
 RACY_NS = 50_000_000
 
@@ -111,7 +113,7 @@ class Recorder:
         self.place = place
         self.folder = folder
         self.follows_derby = follows_derby
-        self.points = 0
+        self.points: list[tuple[str, int]] = []
         self.images: list[Image] = []
         self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
         self._java_pid = 0
@@ -127,19 +129,19 @@ class Recorder:
             self._watched_derby(),
         ):
             yield
-        self.point("end")
+        self.point(END)
         (self.folder / "images.json").write_text(
             json.dumps({"points": self.points, "images": [asdict(i) for i in self.images]})
         )
 
     def point(self, name: str) -> None:
-        """Take an image, unless the last one is the same."""
+        """Take an image, unless the last one is the same; one at the end always."""
         with self._lock:
-            self.points += 1
             with _stopped(self._java_pid):
                 files = self._files()
-            if not self.images or self.images[-1].files != files:
+            if name == END or not self.images or self.images[-1].files != files:
                 self.images.append(Image(name, files))
+            self.points.append((name, len(self.images) - 1))
 
     def _files(self) -> dict[str, str]:
         files: dict[str, str] = {}
@@ -176,11 +178,11 @@ class Recorder:
         execute = Cursor.execute
 
         def watched(cursor: Cursor, sql: str, *parameters: Any) -> None:
-            _, _, statement = sql.rpartition("*/")  # dbt's comment comes first
+            statement = _LEADING_COMMENTS.sub("", sql)
             self.point("sql " + " ".join(statement.split())[:120])
             execute(cursor, sql, *parameters)
 
-        Cursor.execute = watched  # type: ignore[method-assign]
+        Cursor.execute = watched  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
@@ -222,7 +224,7 @@ class Recorder:
         assert session is not None
         assert context is not None
         gateway: Any = SparkContext._gateway
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         jvm = gateway.jvm
         self._java_pid = jvm.java.lang.ProcessHandle.current().pid()
         settings = context._jsc.hadoopConfiguration()
