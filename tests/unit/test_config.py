@@ -42,7 +42,7 @@ def test_topics_of_the_project() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("[topics", "cannot read"),
         ("", r"\[topics\] names no topic"),
@@ -56,10 +56,10 @@ def test_topics_of_the_project() -> None:
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = "1"\n', "the epoch of 'a' is '1'"),
     ],
 )
-def test_topics_file_that_is_wrong(text: str, said: str, tmp_path: Path) -> None:
+def test_topics_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "topics.toml"
     file.write_text(text)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         read_topics(file)
 
 
@@ -71,7 +71,7 @@ def test_topics_file_that_is_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "root"), [(None, ".lake"), ("", ".lake"), ("/data/x/", "/data/x")]
 )
-def test_lake_is_where_the_environment_says(
+def test_lake_root_of_the_environment(
     value: str | None, root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Set to nothing is not set, as in make and the profile."""
@@ -85,7 +85,7 @@ def test_lake_is_where_the_environment_says(
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("/", "name a folder"),
         ("/data/my lake", "Hudi cannot find again: /data/my lake"),
@@ -94,11 +94,11 @@ def test_lake_is_where_the_environment_says(
         ("s3a://bucket/a b", "Hudi cannot find again"),
     ],
 )
-def test_lake_that_hudi_would_not_find_is_refused(
-    value: str, said: str, monkeypatch: pytest.MonkeyPatch
+def test_lake_path_that_hudi_cannot_use_is_refused(
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", value)
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(UserError, match=message):
         lake_root()
 
 
@@ -114,7 +114,9 @@ def test_lake_that_hudi_would_not_find_is_refused(
         ("build --exclude orders", True),
     ],
 )
-def test_selection_of_the_user_is_not_added_to(command: str, selects: bool) -> None:
+def test_command_that_selects_nodes_itself_is_recognised(
+    command: str, selects: bool
+) -> None:
     assert Build(command, retries=False).selects is selects
 
 
