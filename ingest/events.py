@@ -27,11 +27,23 @@ BODY = (
     "ts_ms string, status string, id string, malformed string"
 )
 SOURCE = "lsn string, ts_ms string, `table` string"
+LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999 in UTC
 
 
 def _parsed(text: Column, schema: str) -> Column:
     # Options keep Spark from parsing the text once for every field that is used.
     return F.from_json(text, schema, {"columnNameOfCorruptRecord": "malformed"})
+
+
+def _time(milliseconds: Column) -> Column:
+    """The time of a Unix timestamp; null where it is not between 1970 and 9999.
+
+    Spark's own function fails on a number that is too large, and the failure ends the
+    batch. Parquet and most readers refuse years that are much earlier or later.
+    """
+    return F.when(
+        milliseconds.between(0, LAST_MILLISECOND), F.timestamp_millis(milliseconds)
+    )
 
 
 def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
@@ -63,7 +75,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         F.coalesce("metadata.topic", F.lit(topic)).alias("topic"),
         F.col("metadata.partition").alias("kafka_partition"),
         F.col("metadata.offset").alias("kafka_offset"),
-        F.timestamp_millis("metadata.timestamp").alias("kafka_timestamp"),
+        _time(F.col("metadata.timestamp")).alias("kafka_timestamp"),
         F.when(has_envelope, F.col("sink.key")).alias("key"),
         F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
         F.col("line").alias("record"),
@@ -169,7 +181,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         op.alias("op"),
         epoch.cast("int").alias("source_epoch"),
         F.when(lsn_text.rlike(r"^\d+$"), lsn_text.cast("bigint")).alias("source_lsn"),
-        F.timestamp_millis(ts_text.cast("bigint")).alias("source_ts"),
+        _time(ts_text.cast("bigint")).alias("source_ts"),
         F.coalesce("body.__table", "source.table").alias("source_table"),
     )
 
