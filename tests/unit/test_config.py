@@ -94,7 +94,7 @@ def test_lake_root_of_the_environment(
         ("s3a://bucket/a b", "Hudi cannot find again"),
     ],
 )
-def test_lake_path_that_hudi_cannot_use_is_refused(
+def test_lake_that_hudi_would_not_find_is_refused(
     value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", value)
