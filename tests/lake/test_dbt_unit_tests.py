@@ -1,0 +1,20 @@
+"""The models' own unit tests: dbt runs them only when ``unit_tests`` is true."""
+
+from __future__ import annotations
+
+from tests.support.lake import Lake
+from tests.support.scenario import order
+
+
+def test_unit_tests_of_the_models_pass(lake: Lake) -> None:
+    # dbt reads the columns of the tables that a test replaces; rows are not needed.
+    lake.build([order("c", 1, 1, 1)], "-s", "stg_orders", "orders", "order_items")
+    variable = ("--vars", "{unit_tests: true}")
+    answer = lake.dbt("test", "-s", "test_type:unit", *variable)
+    outcomes = {
+        name: node["status"]
+        for name, node in answer["nodes"].items()
+        if node["kind"] == "unit_test"
+    }
+    assert outcomes, "the project has no unit tests"
+    assert set(outcomes.values()) == {"pass"}, outcomes
