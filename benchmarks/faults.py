@@ -38,7 +38,7 @@ def main() -> None:
     try:
         stack.start()
         pipeline.start()
-        pipeline.wait_until_built(timeout=600)
+        pipeline.wait_until_built()
         storm_with_faults(pipeline, faults, options.seed, options.transactions)
         print(
             f"{options.transactions:,} transactions, {len(faults)} faults"

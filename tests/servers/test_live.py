@@ -25,7 +25,7 @@ from tests.support.source import SILVER
 from tests.support.storm import Storm
 from tests.support.tables import Tables
 
-pytestmark = pytest.mark.timeout(480)
+pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")

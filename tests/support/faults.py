@@ -24,7 +24,7 @@ FAULTS = (
 )
 
 
-SECONDS_TO_BUILD = 180
+SECONDS_TO_BUILD = 300
 
 
 def inject(fault: str, pipeline: Pipeline, draw: random.Random) -> None:

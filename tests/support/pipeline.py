@@ -138,7 +138,7 @@ class Pipeline:
         assert done.returncode == 0, output[-4000:]
         return output
 
-    def wait_until_built(self, timeout: float = 240) -> None:
+    def wait_until_built(self, timeout: float = 600) -> None:
         """Wait until everything that is committed has reached gold by the continuous run.
 
         That is: bronze has each topic up to its end, and a build has succeeded that began
