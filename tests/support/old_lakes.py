@@ -25,6 +25,7 @@ from ingest.session import spark_session
 from tests.support.lake import Lake, SparkProcess
 from tests.support.records import UNAVAILABLE, Record
 from tests.support.scenario import customer, order, product
+from tests.support.tables import Tables
 
 ARCHIVES = Path(__file__).with_name("lakes")
 # Where the lakes were made: their metastores and checkpoints have it in their locations.
@@ -59,11 +60,17 @@ def archive(version: str) -> Path:
     return ARCHIVES / f"hudi-{version}.tar.xz"
 
 
+def unpack(folder: Path, version: str) -> Tables:
+    """Unpack an archive, for readers that use nothing but the tables."""
+    with tarfile.open(archive(version)) as file:
+        file.extractall(folder, filter="data")
+    return Tables(folder)
+
+
 def restore(lake: Lake, version: str) -> None:
     """Make a new lake what an archive has."""
     root = lake.root
-    with tarfile.open(archive(version)) as file:
-        file.extractall(root, filter="data")
+    unpack(root, version)
     for path in (root / "checkpoints").rglob("*"):
         if path.is_file():
             path.write_text(path.read_text().replace(MADE_AT, str(root)))
