@@ -1,6 +1,6 @@
 """Gold in Glue and S3 as Athena's engine reads it, beside Spark and the source itself.
 
-PostgreSQL, Debezium and Kafka are real, so is Trino; S3 and Glue are moto's.
+PostgreSQL, Debezium, Kafka and Trino are real; moto's server is used for S3 and Glue.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ from tests.support.project import PROJECT, copy_project
 from tests.support.source import QUESTIONS, answers, gold_rows
 from tests.support.trino_server import Trino
 
+pytestmark = pytest.mark.timeout(540)
+
 ANALYSES = sorted(path.name for path in (PROJECT / "analyses").glob("*.sql"))
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
+DELETED_ORDER = 10260
 # What PostgreSQL knows as the tables that the analyses read.
 ITEMS_AS_SILVER = """
     create schema lake_gold;
@@ -95,9 +98,9 @@ class Lake:
             text=True,
             timeout=540,
         )
-        said = done.stdout + done.stderr
-        assert done.returncode == code, said[-4000:]
-        return said
+        output = done.stdout + done.stderr
+        assert done.returncode == code, output[-4000:]
+        return output
 
     def catch_up(self, build: str = "run") -> None:
         """Bring what is committed at the source to gold."""
@@ -163,8 +166,18 @@ def lake(
     aws: Aws,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Lake:
-    """The source's rows in gold on S3, not in Glue yet."""
+    """The source's rows in gold on S3, one order deleted; not in Glue yet."""
     lake = Lake(stack, aws, tmp_path_factory.mktemp("lake"))
+    with (
+        closing(stack.connect_to_source()) as connection,
+        connection,
+        connection.cursor() as cursor,
+    ):
+        for table in ("order_details", "orders"):
+            cursor.execute(
+                f"delete from datalake.{table} where order_id = %s", (DELETED_ORDER,)
+            )
+        assert cursor.rowcount == 1
     lake.catch_up()
     return lake
 
@@ -173,7 +186,7 @@ def lake(
 def trino(
     lake: Lake, aws: Aws, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Trino]:
-    """A server; skips where the machine lacks what it needs, which CI may not."""
+    """A server; skipped where the machine lacks what it needs, an error in CI."""
     try:
         trino_server.fetch()
     except UserError as error:
@@ -185,9 +198,16 @@ def trino(
     server.stop()
 
 
-def columns_of(aws: Aws, table: str) -> dict[str, tuple[str, str]]:
-    """Types and comments of a table of gold in Glue."""
-    found = aws.client("glue").get_table(DatabaseName="lake_gold", Name=table)["Table"]
+def databases(aws: Aws, prefix: str) -> list[str]:
+    """The databases of a prefix in Glue."""
+    found = aws.client("glue").get_databases()["DatabaseList"]
+    names = [str(database["Name"]) for database in found]
+    return sorted(name for name in names if name.startswith(f"{prefix}_"))
+
+
+def columns_of(aws: Aws, database: str, table: str) -> dict[str, tuple[str, str]]:
+    """Types and comments of a table in Glue."""
+    found = aws.client("glue").get_table(DatabaseName=database, Name=table)["Table"]
     return {
         column["Name"]: (column["Type"], column["Comment"])
         for column in found["StorageDescriptor"]["Columns"]
@@ -229,29 +249,32 @@ def assert_equal_to_spark(lake: Lake, trino: Trino) -> None:
 
 
 def test_dry_run_writes_nothing(lake: Lake, aws: Aws) -> None:
-    said = lake.register("--dry-run")
-    assert "new database     lake_gold" in said
-    assert "would change     lake_gold.revenue_by_customer: new table" in said
-    assert aws.client("glue").get_databases()["DatabaseList"] == []
+    output = lake.register("--dry-run", "--prefix", "dry")
+    assert "new database     dry_gold" in output
+    assert "would change     dry_gold.revenue_by_customer: new table" in output
+    assert databases(aws, "dry") == []
 
 
 def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
-    said = lake.register()
-    assert "changed          lake_bronze.cdc_events: new table, 1 new partitions" in said
+    output = lake.register("--prefix", "first")
+    dates = {row["ingest_date"] for row in rows("live", "bronze.cdc_events")}
+    assert (
+        "changed          first_bronze.cdc_events:"
+        f" new table, {len(dates)} new partitions" in output
+    )
     glue = aws.client("glue")
     names = {
-        database["Name"]: {
-            table["Name"]
-            for table in glue.get_tables(DatabaseName=database["Name"])["TableList"]
+        database: {
+            table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]
         }
-        for database in glue.get_databases()["DatabaseList"]
+        for database in databases(aws, "first")
     }
     assert names == {
-        "lake_bronze": {"cdc_events", "customers", "products", "rejected_events"},
-        "lake_silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
-        "lake_gold": set(GOLD),
+        "first_bronze": {"cdc_events", "customers", "products", "rejected_events"},
+        "first_silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
+        "first_gold": set(GOLD),
     }
-    assert columns_of(aws, "revenue_by_month") == {
+    assert columns_of(aws, "first_gold", "revenue_by_month") == {
         "order_month": (
             "date",
             "Primary key, the first day of the month; 1900-01-01 for orders without a"
@@ -269,7 +292,7 @@ def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
         if not column.get("Comment")
     ]
     assert undescribed == []
-    table = glue.get_table(DatabaseName="lake_gold", Name="revenue_by_month")["Table"]
+    table = glue.get_table(DatabaseName="first_gold", Name="revenue_by_month")["Table"]
     assert table["StorageDescriptor"]["Location"] == (
         "s3://lake/live/warehouse/gold.db/revenue_by_month"
     )
@@ -277,7 +300,7 @@ def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
         table["Parameters"]["athena_enable_native_hudi_connector_implementation"] == "true"
     )
 
-    again = lake.register()
+    again = lake.register("--prefix", "first")
     assert {line.split()[0] for line in again.splitlines()} == {"unchanged"}
 
 
@@ -306,18 +329,31 @@ def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
         )
 
 
-def test_silver_in_trino_marks_what_was_deleted(lake: Lake, trino: Trino) -> None:
+def test_silver_in_trino_marks_deleted_orders(lake: Lake, trino: Trino) -> None:
+    lake.register()
     with closing(lake.stack.connect_to_source()) as source, source.cursor() as cursor:
-        cursor.execute("select count(*) from datalake.cdc_events")
-        [[live]] = cursor.fetchall()
-    [[found]] = trino.rows("select count(*) from lake_silver.orders where not is_deleted")
-    assert found == live
+        cursor.execute("select order_id from datalake.cdc_events")
+        live = {order_id for (order_id,) in cursor}
+    found = {
+        is_deleted: {
+            order_id
+            for (order_id,) in trino.rows(
+                f"select order_id from lake_silver.orders where is_deleted = {is_deleted}"
+            )
+        }
+        for is_deleted in (False, True)
+    }
+    assert found[False] == live
+    assert DELETED_ORDER in found[True]
+    assert not found[True] & live
+    [[deletes]] = trino.rows("select count(*) from lake_bronze.cdc_events where op = 'd'")
+    assert deletes >= 1
     [[events]] = trino.rows("select count(*) from lake_bronze.cdc_events")
-    assert events >= live
+    assert events >= len(live) + deletes
 
 
 class Reader:
-    """Asks gold again and again, as a dashboard does while a build runs."""
+    """Queries gold in a loop, as a dashboard does while a build runs."""
 
     QUESTION = """
         select
@@ -352,7 +388,7 @@ class Reader:
 
 
 def test_changes_and_a_full_refresh_while_gold_is_read(lake: Lake, trino: Trino) -> None:
-    """Each look sees the old state or the new one: never half, never nothing."""
+    """Each query sees the old state or the new one, never a part of one."""
     lake.register()
     states = trino.rows(Reader.QUESTION)
     with Reader(trino) as reader:
@@ -401,13 +437,22 @@ def test_new_column_of_a_model_reaches_glue(
             cursor.execute("delete from datalake.order_details where order_id = 10252")
         connection.commit()
     lake.catch_up("run --select staging silver")
-    lake.dbt("run", "-s", "revenue_by_month", cwd=copy)
-    said = lake.register()
-    assert (
-        "changed          lake_gold.revenue_by_month: new column avg_revenue decimal(20,2)"
-        in said
-    )
-    [[found]] = trino.rows(
-        "select max(avg_revenue * count_orders - revenue) from lake_gold.revenue_by_month"
-    )
-    assert abs(found) < 1
+    try:
+        lake.dbt("run", "-s", "revenue_by_month", cwd=copy)
+        output = lake.register()
+        assert (
+            "changed          lake_gold.revenue_by_month:"
+            " new column avg_revenue decimal(20,2)" in output
+        )
+        [[found]] = trino.rows(
+            "select max(avg_revenue * count_orders - revenue)"
+            " from lake_gold.revenue_by_month"
+        )
+        assert abs(found) < 1
+    finally:
+        # A full refresh keeps the column, and the other tests compare every column.
+        table = "{table: gold.revenue_by_month}"
+        lake.dbt("run-operation", "drop_table", "--args", table)
+        lake.dbt("run", "-s", "revenue_by_month")
+        lake.register()
+    assert "avg_revenue" not in columns_of(aws, "lake_gold", "revenue_by_month")

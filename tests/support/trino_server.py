@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from trino.exceptions import Error, HttpError
 
 from connectors.stack.processes import wait_until
 from ingest.errors import UserError
+from tests.support.ports import start_on_free_ports
 from tests.support.project import PROJECT
 
 VERSION = "476"
@@ -38,7 +39,7 @@ JVM_OPTIONS = (
 
 
 def fetch() -> None:
-    """Have pip bring the Java that Trino takes, and Maven the server, once.
+    """Install the Java that Trino needs, with pip, and the server, with Maven, once.
 
     Raises:
         UserError: Maven is missing, or one of them failed.
@@ -88,27 +89,13 @@ class Trino:
 
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.folder = folder
-        with closing(socket.socket()) as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.log = folder / "trino.log"
         plugins = folder / "plugin"
         plugins.mkdir(parents=True)
         for plugin in PLUGINS:
             (plugins / plugin).symlink_to(HOME / "plugin" / plugin)
         catalogs = folder / "catalog"
         catalogs.mkdir()
-        self._write(
-            folder / "config.properties",
-            {
-                "coordinator": "true",
-                "node-scheduler.include-coordinator": "true",
-                "http-server.http.port": str(self.port),
-                "discovery.uri": f"http://127.0.0.1:{self.port}",
-                "plugin.dir": str(plugins),
-                "catalog.config-dir": str(catalogs),
-                "node.environment": "test",
-            },
-        )
         self._write(
             catalogs / "lake.properties",
             {
@@ -126,17 +113,33 @@ class Trino:
                 "s3.aws-secret-key": "test",
             },
         )
-        self.log = folder / "trino.log"
+        self.port = 0
+        start_on_free_ports(self._start)
+
+    def _start(self, free_port: Callable[[], int]) -> None:
+        self.port = free_port()
+        self._write(
+            self.folder / "config.properties",
+            {
+                "coordinator": "true",
+                "node-scheduler.include-coordinator": "true",
+                "http-server.http.port": str(self.port),
+                "discovery.uri": f"http://127.0.0.1:{self.port}",
+                "plugin.dir": str(self.folder / "plugin"),
+                "catalog.config-dir": str(self.folder / "catalog"),
+                "node.environment": "test",
+            },
+        )
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [
                     *(str(JAVA), *JVM_OPTIONS),
-                    f"-Dconfig={folder}/config.properties",
+                    f"-Dconfig={self.folder}/config.properties",
                     *("-cp", f"{HOME}/lib/*", "io.trino.server.TrinoServer"),
                 ],
                 stdout=log,
                 stderr=log,
-                cwd=folder,
+                cwd=self.folder,
             )
         wait_until(self._is_ready, 180, f"Trino did not start; see {self.log}", pause=0.5)
 
@@ -146,7 +149,9 @@ class Trino:
 
     def _is_ready(self) -> bool:
         if self._process.poll() is not None:
-            raise UserError(f"Trino ended: {self.log.read_text()[-3000:]}")
+            log = self.log.read_text()
+            cause = "Address already in use: " if "Address already in use" in log else ""
+            raise UserError(f"Trino ended: {cause}{log[-3000:]}")
         try:
             return self.rows("select count(*) from system.runtime.nodes") == [[1]]
         except (OSError, Error, HttpError):
