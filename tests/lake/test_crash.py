@@ -97,6 +97,7 @@ def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:
 
 @pytest.mark.xfail(
     strict=True,
+    raises=AssertionError,
     reason="no later build can create a table whose hoodie.properties a kill left empty:"
     " Hudi takes the folder for a table, and cannot open it",
 )
@@ -119,6 +120,7 @@ def test_increment_with_a_new_column_is_completed_after_a_kill(small: SmallLake)
 
 @pytest.mark.xfail(
     strict=True,
+    raises=AssertionError,
     reason="no later build can write a table whose ADD COLUMN was killed: the next build"
     " adds the column again before the instant in flight is rolled back",
 )
@@ -129,6 +131,7 @@ def test_new_column_is_added_after_a_kill_while_it_was_added(small: SmallLake) -
 
 @pytest.mark.xfail(
     strict=True,
+    raises=AssertionError,
     reason="no later build can write a table whose merge was killed before the model got"
     " a new column: ADD COLUMN commits before the instant in flight is rolled back",
 )

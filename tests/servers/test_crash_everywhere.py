@@ -133,6 +133,6 @@ def _steps(work: Work) -> Iterator[Image]:
         yield from work.images.at(
             rf"^create .*{table}/.hoodie/\d+\.(\w+\.)?inflight",
             rf"^write .*{table}/[^/]*\.parquet$",
-            rf"^rename .*{table}/.hoodie/\d+\.(replace)?commit\.",
+            rf"^rename .*{table}/.hoodie/\d+\.(replace)?commit\.[0-9a-f]{{8}}-",
             rf"^delete .*{table}/.hoodie/.temp/",
         )
