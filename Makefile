@@ -7,7 +7,7 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop ingest build docs test test-all \
-  lint lock clean
+  crashes lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -49,6 +49,9 @@ test: setup ## the tests that need nothing but Python (minutes)
 
 test-all: setup s3 ## every test, also those of real servers
 	@python -m pytest --servers
+
+crashes: setup ## every crash of every build; many minutes
+	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_crash_everywhere.py
 
 lint: setup ## sqlfluff, ruff, mypy, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt

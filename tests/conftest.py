@@ -74,10 +74,20 @@ NOT_RUN = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--servers``."""
+    """Add ``--servers`` and ``--exhaustive``."""
     parser.addoption(
         "--servers", action="store_true", help="run the tests of real servers, too"
     )
+    parser.addoption(
+        "--exhaustive", action="store_true", help="run those that take many minutes, too"
+    )
+
+
+def _leave_out(
+    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]
+) -> None:
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -90,9 +100,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         path == SERVERS or SERVERS in path.parents for path in named
     ):
         servers = [item for item in items if SERVERS in item.path.parents]
-        items[:] = [item for item in items if SERVERS not in item.path.parents]
-        config.hook.pytest_deselected(items=servers)
+        _leave_out(config, items, servers)
         config.stash[NOT_RUN] = len(servers)
+    if not config.getoption("--exhaustive"):
+        long = [item for item in items if item.get_closest_marker("exhaustive")]
+        _leave_out(config, items, long)
     for item in items:
         names = getattr(item, "fixturenames", ())
         group = "stack" if "stack" in names else str(item.path)

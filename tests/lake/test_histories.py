@@ -135,7 +135,7 @@ def shorten(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Shor
 def test_silver_is_the_reference_after_every_batch(
     lane: Lane, differences: Differences, shorten: Shorten
 ) -> None:
-    wrong = differences[lane.name]
+    wrong = [each for each in differences[lane.name] if not each.is_redelivered_read]
     if not wrong:
         return
     smallest = min(wrong, key=lambda difference: difference.size)
@@ -143,6 +143,19 @@ def test_silver_is_the_reference_after_every_batch(
     if smallest.placed.outcome.history is not None:
         text += f"\n\nshortened: {shorten(lane, smallest.placed.outcome.history)!r}"
     pytest.fail(text, pytrace=False)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.xfail(
+    strict=True,
+    reason="a read that lost wins where it is delivered again before the first delivery"
+    " of the event that it lost to has arrived",
+)
+def test_redelivered_read_that_lost_does_not_win(differences: Differences) -> None:
+    known = [
+        each for wrong in differences.values() for each in wrong if each.is_redelivered_read
+    ]
+    assert not known, str(min(known, key=lambda difference: difference.size))
 
 
 def test_lanes_hold_what_they_are_to_prove() -> None:

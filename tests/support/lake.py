@@ -121,7 +121,7 @@ class SparkProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.worker", str(self.folder)],
                 cwd=PROJECT,
-                env=environment(self.place),
+                env=environment(self.place) | {"PYSPARK_SUBMIT_ARGS": SUBMIT},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -255,6 +255,8 @@ class Lake:
         shutil.rmtree(self.parked, ignore_errors=True)
 
 
+# Spark lets the metastore create its tables in Derby for the first lake of a JVM only.
+SUBMIT = "--conf spark.hadoop.datanucleus.schema.autoCreateAll=true pyspark-shell"
 SILVER: Sequence[str] = ("-s", "path:models/staging", "path:models/silver")
 
 

@@ -118,6 +118,23 @@ class Difference:
         steps = 0 if outcome.history is None else len(outcome.history.steps)
         return (steps, sum(map(len, outcome.batches)))
 
+    @property
+    def is_redelivered_read(self) -> bool:
+        """Whether it is the one known defect, which a later batch makes good.
+
+        A read that had lost is taken for a newer one where it is delivered again, in a
+        build of its own, before the first delivery of the event that it lost to.
+        """
+        if self.batch >= BATCHES - 1:
+            return False
+        reads = {
+            (event.identity, event.offset)
+            for batch in self.placed.outcome.batches
+            for event in batch
+            if event.is_read
+        }
+        return len(reads) > len({identity for identity, _ in reads})
+
     def __str__(self) -> str:
         when = "a full refresh" if self.batch == BATCHES else f"batch {self.batch}"
         text = "\n    ".join(self.texts)
