@@ -19,17 +19,10 @@ from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import CAPTURES, PROJECT
 from tests.support.records import Row
+from tests.support.source import JSON_COLUMNS
 
 KEYS = {"orders": "order_id", "customers": "customer_id", "products": "product_id"}
 TRUTH = {"orders": "northwind", "customers": "customers", "products": "products"}
-JSON_COLUMNS = (
-    "order_items",
-    "products",
-    "customer",
-    "employee",
-    "shipper",
-    "shipment",
-)
 
 
 @dataclass

@@ -193,28 +193,7 @@ def play(history: History, lane: Lane) -> Outcome:
     source = _Source(lane)
     for step in history.steps:
         source.take(step)
-    log = [
-        replace(event, offset=offset, event_id=f"{offset:06d}")
-        for partition in sorted(source.logs)
-        for offset, event in enumerate(source.logs[partition])
-    ]
-    # In the order of the source's log, which the partitions' orders are part of.
-    order = {id(event): number for number, event in enumerate(source.all)}
-    log = [
-        event
-        for _, event in sorted(
-            zip(
-                (
-                    order[id(event)]
-                    for partition in sorted(source.logs)
-                    for event in source.logs[partition]
-                ),
-                log,
-                strict=True,
-            ),
-            key=lambda pair: pair[0],
-        )
-    ]
+    log = source.all
     if lane.partitions is None:
         log = [replace(event, offset=None, partition=None) for event in log]
     batches: list[list[Event]] = [[] for _ in range(BATCHES)]
@@ -256,15 +235,17 @@ class _Source:
         elif step.kind == "resend":
             log = self.logs.get(step.key % (self.lane.partitions or 1), [])
             for event in log[len(log) - step.number % (len(log) + 1) :]:
-                self._send(replace(event))
+                self._send(event)
         else:
             for event in self._change(step):
                 self._send(event)
 
     def _send(self, event: Event) -> None:
         partition = event.key % (self.lane.partitions or 1)
-        event = replace(event, partition=partition)
-        self.logs.setdefault(partition, []).append(event)
+        log = self.logs.setdefault(partition, [])
+        offset = len(log)
+        event = replace(event, partition=partition, offset=offset, event_id=f"{offset:06d}")
+        log.append(event)
         self.all.append(event)
 
     def _change(self, step: Step) -> list[Event]:
