@@ -10,6 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.aws import Aws
 from tests.support.lake import Lake, SparkProcess
@@ -70,6 +71,7 @@ def aws() -> Iterator[Aws]:
 
 
 SERVERS = PROJECT / "tests" / "servers"
+SHARE_THE_STACK = {"test_connectors.py", "test_stack.py", "test_trino.py", "test_types.py"}
 NOT_RUN = pytest.StashKey[int]()
 
 
@@ -90,11 +92,21 @@ def _leave_out(
     config.hook.pytest_deselected(items=left_out)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of servers, unless asked for; keep in one process what shares.
+class _Scheduling(LoadScopeScheduling):
+    """A module stays in one process, as its lake does; so does what shares the stack."""
 
-    A module's tests share its lake, and some modules share the stack.
-    """
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0]
+        return "stack" if Path(module).name in SHARE_THE_STACK else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Have pytest-xdist keep together what shares."""
+    return _Scheduling(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of servers, unless asked for."""
     named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
     if not config.getoption("--servers") and not any(
         path == SERVERS or SERVERS in path.parents for path in named
@@ -105,10 +117,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--exhaustive"):
         long = [item for item in items if item.get_closest_marker("exhaustive")]
         _leave_out(config, items, long)
-    for item in items:
-        names = getattr(item, "fixturenames", ())
-        group = "stack" if "stack" in names else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
