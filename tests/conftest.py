@@ -92,7 +92,7 @@ def _leave_out(
     config.hook.pytest_deselected(items=left_out)
 
 
-class _Scheduling(LoadScopeScheduling):
+class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
     """A module stays in one process, as its lake does; so does what shares the stack."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -8,13 +8,12 @@ processes show it. After each recorded kill the command runs again without help,
 and the tables must equal the undisturbed ones.
 
 Here, a selection: each step of a commit once. ``tests/servers/test_crash_everywhere.py``
-takes every state that was recorded, also of Derby, and the models of the project up to
-gold.
+takes every state that was recorded, also of Derby, a column that is added, the models of
+the project up to gold, and processes that are really killed.
 """
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,13 +23,8 @@ import pytest
 
 from ingest.errors import UserError
 from ingest.lock import only_one
-from tests.conftest import NewLake
-from tests.support.crash_images import shape
 from tests.support.crash_rerun import (
-    BATCHES,
     SmallLake,
-    content,
-    kill_in_flight,
     small_lake,
 )
 from tests.support.lake import SparkProcess
@@ -42,8 +36,6 @@ IN_FLIGHT = r"^(create|write) .*silver.db/orders/.hoodie/.temp/"
 COMMITTED = r"^delete .*silver.db/orders/.hoodie/.temp/"
 RECORDING = r"^sql alter table silver.orders set tblproperties"
 CREATING = r"^write .*silver.db/orders/.hoodie/hoodie.properties$"
-# Hudi records a new column in a commit of its own, which comes before the merge's.
-ADDED = r"^sql merge into silver.orders"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +43,8 @@ def small(
     spark: SparkProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SmallLake]:
     """Ingests and builds of a small lake, recorded."""
-    lake = small_lake(spark, tmp_path_factory.mktemp("crash"), follows_derby=False)
+    folder = tmp_path_factory.mktemp("crash")
+    lake = small_lake(spark, folder, builds=2, follows_derby=False)
     yield lake
     lake.builds[0].lake.remove()
 
@@ -110,91 +103,6 @@ def test_increment_is_completed_after_a_kill(small: SmallLake) -> None:
     work = small.builds[1]
     images = work.images.at(REQUESTED, IN_FLIGHT, COMMITTED, RECORDING)
     assert not work.failures(images)
-
-
-def test_increment_with_a_new_column_is_completed_after_a_kill(small: SmallLake) -> None:
-    work = small.builds[2]
-    images = work.images.at(ADDED, IN_FLIGHT)
-    assert not work.failures(images)
-
-
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="no later build can write a table whose ADD COLUMN was killed: the next build"
-    " adds the column again before the instant in flight is rolled back",
-)
-def test_new_column_is_added_after_a_kill_while_it_was_added(small: SmallLake) -> None:
-    work = small.builds[2]
-    assert not work.failures(work.images.at(REQUESTED))
-
-
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="no later build can write a table whose merge was killed before the model got"
-    " a new column: ADD COLUMN commits before the instant in flight is rolled back",
-)
-def test_new_column_is_added_after_a_kill_during_the_build_before(
-    small: SmallLake,
-) -> None:
-    killed, work = small.builds[1:]
-    (image,) = killed.images.at(IN_FLIGHT)
-    killed.images.restore(image, killed.lake)
-    work.prepare()
-    work.rerun()
-
-
-def test_recorded_image_is_what_a_killed_ingest_leaves(small: SmallLake) -> None:
-    work = small.ingests[1]
-    work.images.restore(work.images.images[0], work.lake)
-    arguments = ["ingest", "files", str(work.lake.landing)]
-    arguments += ["--topics", str(work.lake.topics)]
-    left = kill_in_flight(work.lake, arguments, "bronze.cdc_events")
-    assert shape(left) in {image.shape for image in work.images.images}
-    work.check_rerun()
-
-
-@pytest.mark.parametrize("command", ["ingest", "dbt"])
-def test_unfinished_metastore_is_replaced(
-    small: SmallLake, new_lake: NewLake, command: str
-) -> None:
-    lake = new_lake(small.ingests[0].lake.topics)
-    lake.land(BATCHES[0])
-    assert lake.ingest().code == 0
-    lake.release()
-    # What a kill leaves that comes while Derby creates its database.
-    (lake.root / "metastore" / "seg0").mkdir(parents=True)
-    if command == "ingest":
-        # The worker gives the ingest a session with the catalogue, as --then-build does.
-        assert lake.ingest().code == 0
-        assert lake.sql("show databases")
-    else:
-        small.builds[0].prepare()
-        lake.dbt("run", "-s", "stg_orders", project=small.builds[0].project)
-    assert (lake.root / "metastore" / "service.properties").exists()
-
-
-def test_ingest_runs_while_another_process_has_the_metastore(
-    small: SmallLake, new_lake: NewLake
-) -> None:
-    """It reads a table, too: without a checkpoint it must find out what bronze holds."""
-    lake = new_lake(small.ingests[0].lake.topics)
-    lake.land(BATCHES[0])
-    assert lake.ingest().code == 0
-    lake.land(BATCHES[1])
-    shutil.rmtree(lake.root / "checkpoints")
-    assert lake.sql("show databases")  # the embedded metastore takes one process
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "ingest", "files", str(lake.landing)),
-            *("--topics", str(lake.topics)),
-        ],
-        cwd=PROJECT,
-        env=lake.environment(),
-        check=True,
-    )
-    assert content(lake, "bronze") == small.ingests[1].expected
 
 
 def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:

@@ -208,25 +208,28 @@ def record_build(
 
 @dataclass(frozen=True)
 class SmallLake:
-    """Three ingests and three builds of one silver table, recorded.
+    """Ingests and builds of one silver table, recorded.
 
     Attributes:
         ingests: of the first and of the second batch; the third is not recorded.
-        builds: the first, an increment, and one after a column was added to the model.
+        builds: the first, an increment, and one after a column was added to the model, as
+            far as asked for.
     """
 
     ingests: list[Work]
     builds: list[Work]
 
 
-def small_lake(spark: SparkProcess, folder: Path, *, follows_derby: bool) -> SmallLake:
+def small_lake(
+    spark: SparkProcess, folder: Path, *, builds: int, follows_derby: bool
+) -> SmallLake:
     """Make one, below a folder."""
     topics = folder / "topics.toml"
     topics.write_text(TOPICS)
     lake = spark.new_lake(topics)
     project = small_project(folder / "project")
     small = SmallLake([], [])
-    for number, columns in enumerate((COLUMNS, COLUMNS, MORE_COLUMNS)):
+    for number, columns in enumerate((COLUMNS, COLUMNS, MORE_COLUMNS)[:builds]):
         lake.land(BATCHES[number])
         if number < 2:
             small.ingests.append(record_ingest(lake, folder / f"ingest-{number}"))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.histories import (
-    BATCHES,
     COLUMNS,
     LANES,
     LSNS_A_HISTORY,
@@ -103,7 +102,7 @@ class Difference:
     """A history whose rows are not what the reference has.
 
     Attributes:
-        batch: the last that had arrived; ``BATCHES`` for a full refresh after all.
+        batch: the last that had arrived; their number for a full refresh after all.
         texts: what differs.
     """
 
@@ -125,7 +124,7 @@ class Difference:
         A read that had lost is taken for a newer one where it is delivered again, in a
         build of its own, before the first delivery of the event that it lost to.
         """
-        if self.batch >= BATCHES - 1:
+        if self.batch >= len(self.placed.outcome.batches) - 1:
             return False
         reads = {
             (event.identity, event.offset)
@@ -136,20 +135,26 @@ class Difference:
         return len(reads) > len({identity for identity, _ in reads})
 
     def __str__(self) -> str:
-        when = "a full refresh" if self.batch == BATCHES else f"batch {self.batch}"
+        is_refresh = self.batch == len(self.placed.outcome.batches)
+        when = "a full refresh" if is_refresh else f"batch {self.batch}"
         text = "\n    ".join(self.texts)
         return f"after {when}:\n    {text}\n{self.placed}"
 
 
 def run_lanes(
-    lake: Lake, project: Path, outcomes: dict[Lane, list[Outcome]]
+    lake: Lake,
+    project: Path,
+    outcomes: dict[Lane, list[Outcome]],
+    *,
+    refreshes: bool = True,
 ) -> dict[str, list[Difference]]:
     """Deliver histories batch by batch, and compare every lane after each of them.
 
     Args:
         lake: a lake whose topics file is the project's.
         project: as ``write_project`` makes it, for these lanes.
-        outcomes: of the histories of each lane.
+        outcomes: of the histories of each lane, all of as many batches.
+        refreshes: whether a full refresh follows.
 
     Returns:
         The first difference of each history that has one, by the lane's name.
@@ -161,8 +166,9 @@ def run_lanes(
     *_, last = placed
     refreshed = ("-s", f"stg_{last.silver_table}+")
     found: dict[str, dict[int, Difference]] = {lane.name: {} for lane in placed}
-    for batch in range(BATCHES + 1):
-        if batch < BATCHES:
+    batches = max(len(o.batches) for of_lane in outcomes.values() for o in of_lane)
+    for batch in range(batches + refreshes):
+        if batch < batches:
             lake.land(
                 record
                 for of_lane in placed.values()
@@ -176,7 +182,7 @@ def run_lanes(
             # It does not ask what the events are, so that one lane shows it for all.
             lake.dbt("run", "--full-refresh", *refreshed, project=project)
         for lane, of_lane in placed.items():
-            if batch == BATCHES and lane is not last:
+            if batch == batches and lane is not last:
                 continue
             for difference in compare(lake.tables, lane, of_lane, batch):
                 found[lane.name].setdefault(difference.placed.number, difference)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import yaml
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 from dbt_common.events.event_manager_client import cleanup_event_logger
@@ -31,6 +32,7 @@ from tests.support import kafka
 from tests.support.crash_recorder import record
 from tests.support.old_lakes import relocate
 from tests.support.parser import run_classify
+from tests.support.project import PROJECT
 
 
 def run_ingest(arguments: list[str]) -> dict[str, Any]:
@@ -46,6 +48,16 @@ def run_ingest(arguments: list[str]) -> dict[str, Any]:
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 
+# Variables that change what a run does, not what dbt parses.
+READ_BY_RUNS = {"truncates", "complete_snapshots"}
+# What dbt parsed of the project itself, which no test edits.
+_manifests: dict[str, Any] = {}
+
+
+def _value_of(option: str, arguments: list[str]) -> str:
+    return arguments[arguments.index(option) + 1] if option in arguments else ""
+
+
 def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
     """Run dbt; what each node came to, and what dbt warned of."""
     said: list[str] = []
@@ -56,17 +68,26 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
             said.append(str(info.msg))
 
     # dbt parses anew where variables differ, so each set of them keeps its own result.
-    variables = arguments[arguments.index("--vars") + 1] if "--vars" in arguments else ""
-    digest = hashlib.sha256(f"{project} {variables}".encode()).hexdigest()[:8]
+    given = yaml.safe_load(_value_of("--vars", arguments)) or {}
+    parsed_with = {name: given[name] for name in {*given} - READ_BY_RUNS}
+    digest = hashlib.sha256(f"{project} {parsed_with}".encode()).hexdigest()[:8]
     target = Path(sys.argv[1]) / f"target-{digest}"
-    result = dbtRunner(callbacks=[hear]).invoke(
-        [
-            "--quiet",
-            *arguments,
-            *("--project-dir", project, "--profiles-dir", f"{project}/profiles"),
-            *("--target-path", str(target), "--log-path", str(target)),
-        ]
+    places = (
+        *("--project-dir", project, "--profiles-dir", f"{project}/profiles"),
+        *("--target-path", str(target), "--log-path", str(target)),
     )
+    manifest = None
+    if project == str(PROJECT) and arguments[0] in ("run", "build"):
+        if digest not in _manifests:
+            variables = ("--vars", json.dumps(parsed_with))
+            parsed = dbtRunner().invoke(["--quiet", "parse", *variables, *places])
+            assert parsed.success, parsed.exception
+            _manifests[digest] = parsed.result
+        manifest = _manifests[digest]
+        # What a run remembers, it keeps in the graph (macros/run_memory.sql).
+        manifest.build_flat_graph()
+    runner = dbtRunner(manifest=manifest, callbacks=[hear])
+    result = runner.invoke(["--quiet", *arguments, *places])
     cleanup_event_logger()
     nodes = getattr(result.result, "results", None) or []
     return {
