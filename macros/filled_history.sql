@@ -1,13 +1,10 @@
-{# Every version in some histories, with the values known at it (see settled_rows). #}
-{% macro filled_history(table, histories) -%}
+{# Every version of some keys, with the values known at it (see settled_rows). #}
+{% macro filled_history(events, table, keys) -%}
 with
 
 history as (
 
-    {% for history in histories -%}
-    select * from {{ history }}
-    {{ 'union all' if not loop.last }}
-    {% endfor %}
+    {{ change_history(events, table, keys) | indent(4) }}
 
 ),
 

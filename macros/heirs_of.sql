@@ -6,32 +6,16 @@
     where no stored row carries a value (REPLICA IDENTITY FULL: then an event brings all).
 #}
 {% macro heirs_of(events, table, compared) -%}
-    {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set prefix = this.identifier ~ '__heirs_' -%}
     {%- set carrying = run_query(
-        'select count(*) from ' ~ this ~ ' where size(carried_columns) > 0'
+        'select 1 from ' ~ this ~ ' where size(carried_columns) > 0 limit 1'
     ) -%}
-    {%- if carrying.rows[0][0] == 0 -%}{{ return([]) }}{%- endif -%}
-    {%- set known = [prefix ~ '0'] -%}
-    {%- set at = namespace(is_done=false) -%}
+    {%- if not carrying.rows -%}{{ return([]) }}{%- endif -%}
+    {%- set changes = key_changes(events, table) -%}
+    {%- if changes is none -%}{{ return([]) }}{%- endif -%}
+    {%- set late = this.identifier ~ '__late' -%}
     {%- do create_scratch_view(
-        known[0],
-        'select distinct ' ~ key ~ ' from (' ~ compared ~ ') where ' ~ is_late()
+        late,
+        'select distinct `' ~ table['key'] ~ '` from (' ~ compared ~ ') where ' ~ is_late()
     ) -%}
-    {%- for step in range(1, 100) if not at.is_done -%}
-        {%- set deletes = prefix ~ 'deletes_' ~ step -%}
-        {%- do create_scratch_view(deletes, deletes_of_keys(events, table, known[-1])) -%}
-        {%- if run_query('select count(*) from ' ~ deletes).rows[0][0] == 0 -%}
-            {%- set at.is_done = true -%}
-        {%- else -%}
-            {%- set heirs = prefix ~ step -%}
-            {%- do create_scratch_view(heirs, later_keys(events, table, deletes, known)) -%}
-            {%- if run_query('select count(*) from ' ~ heirs).rows[0][0] == 0 -%}
-                {%- set at.is_done = true -%}
-            {%- else -%}
-                {%- do known.append(heirs) -%}
-            {%- endif -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {{ return(known[1:]) }}
+    {{ return(linked_keys(changes, table, late, 'later_key')) }}
 {%- endmacro %}

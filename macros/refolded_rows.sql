@@ -12,15 +12,17 @@ refolded as (
         {{ row_columns(
             table,
             unknown_in_life='<' if reads_increment() else '?',
-            former='former'
+            former='former' if former else none
         ) }}
 
     from {{ filled }} as filled
+    {%- if former %}
 
     left join {{ former }} as former
         on
             filled.life_start.epoch = former.former_epoch
             and filled.life_start.lsn = former.former_lsn
+    {%- endif %}
 
     where filled.is_newest
 
