@@ -256,7 +256,13 @@ class Lake:
 
 
 # Spark lets the metastore create its tables in Derby for the first lake of a JVM only.
-SUBMIT = "--conf spark.hadoop.datanucleus.schema.autoCreateAll=true pyspark-shell"
+# Generated code costs more than it brings for rows as few as these; the commands that tests
+# of servers start as a user does generate it.
+SUBMIT = (
+    "--conf spark.hadoop.datanucleus.schema.autoCreateAll=true"
+    " --conf spark.sql.codegen.wholeStage=false"
+    " --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
+)
 SILVER: Sequence[str] = ("-s", "path:models/staging", "path:models/silver")
 
 
