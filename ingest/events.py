@@ -18,9 +18,12 @@ RECORD = (
     "topic string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp, "
     "key string, value string, record string, source_file string"
 )
-# Every field is read as text; `malformed` holds the input that is no JSON object.
-SINK_ENVELOPE = "key string, value string, metadata string, op string, __op string"
-SINK_METADATA = "topic string, partition int, offset bigint, timestamp bigint"
+# Every field is read as text, so that a number out of range is seen and not lost;
+# `malformed` holds the input that is no JSON object.
+SINK_ENVELOPE = (
+    "key string, value string, metadata string, op string, __op string, malformed string"
+)
+SINK_METADATA = "topic string, partition string, offset string, timestamp string"
 BODY = (
     "__op string, __lsn string, __source_ts_ms string, __table string, "
     "op string, source string, schema string, payload string, "
@@ -30,9 +33,27 @@ SOURCE = "lsn string, ts_ms string, `table` string"
 LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999 in UTC
 
 
+# Spark takes these for JSON unless told not to. Options also keep it from parsing the text
+# once for every field that is used.
+PARSER = {
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+    "columnNameOfCorruptRecord": "malformed",
+}
+
+
 def _parsed(text: Column, schema: str) -> Column:
-    # Options keep Spark from parsing the text once for every field that is used.
-    return F.from_json(text, schema, {"columnNameOfCorruptRecord": "malformed"})
+    return F.from_json(text, schema, PARSER)
+
+
+def _number(text: Column, type_: str) -> Column:
+    """The number, from 0, that a text is; null where it is none, or beyond the type."""
+    return F.when(text.rlike(r"^\d+$"), text.cast(type_))
+
+
+def _quoted(text: Column) -> Column:
+    """A value for a reason, cut to a length that can be printed."""
+    return F.concat(F.lit("'"), F.substring(text, 1, 60), F.lit("'"))
 
 
 def _time(milliseconds: Column) -> Column:
@@ -56,8 +77,9 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     Returns:
         The columns of ``RECORD``. A line in the S3 sink's own envelope
         (``{"key", "value", "headers", "metadata"}``, Lenses' ``store.envelope``) gives
-        its parts, any other line is a value. A value that the sink nested as JSON is
-        the sink's text without its white space.
+        its parts, any other line is a value; so is an envelope that is no JSON, or whose
+        place is no number. A value that the sink nested as JSON is the sink's text without
+        its white space.
     """
     line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
     unwrapped = lines.select(
@@ -66,16 +88,24 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     parts = unwrapped.withColumn(
         "metadata",
         F.when(
-            F.col("sink.op").isNull() & F.col("sink.__op").isNull(),
+            F.col("sink.malformed").isNull()
+            & F.col("sink.op").isNull()
+            & F.col("sink.__op").isNull(),
             F.from_json("sink.metadata", SINK_METADATA),
         ),
     )
-    has_envelope = F.col("metadata.topic").isNotNull()
+    partition = _number(F.col("metadata.partition"), "int")
+    offset = _number(F.col("metadata.offset"), "bigint")
+    has_envelope = (
+        F.col("metadata.topic").isNotNull()
+        & partition.isNotNull().eqNullSafe(F.col("metadata.partition").isNotNull())
+        & offset.isNotNull().eqNullSafe(F.col("metadata.offset").isNotNull())
+    )
     return parts.select(
         F.coalesce("metadata.topic", F.lit(topic)).alias("topic"),
-        F.col("metadata.partition").alias("kafka_partition"),
-        F.col("metadata.offset").alias("kafka_offset"),
-        _time(F.col("metadata.timestamp")).alias("kafka_timestamp"),
+        F.when(has_envelope, partition).alias("kafka_partition"),
+        F.when(has_envelope, offset).alias("kafka_offset"),
+        _time(_number(F.col("metadata.timestamp"), "bigint")).alias("kafka_timestamp"),
         F.when(has_envelope, F.col("sink.key")).alias("key"),
         F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
         F.col("line").alias("record"),
@@ -111,13 +141,20 @@ def _without_strings(text: Column) -> Column:
     return F.regexp_replace(unescaped, '"[^"]*"', "")
 
 
+def _opened(structure: Column) -> Column:
+    return F.length(F.regexp_replace(structure, r"[^{\[]", ""))
+
+
+def _closed(structure: Column) -> Column:
+    return F.length(F.regexp_replace(structure, r"[^}\]]", ""))
+
+
 def _malformed_reason(text: Column) -> Column:
     structure = _without_strings(text)
-    opened = F.length(F.regexp_replace(structure, r"[^{\[]", ""))
-    closed = F.length(F.regexp_replace(structure, r"[^}\]]", ""))
     return (
         F.when(
-            text.rlike(r"^[{\[]") & ((opened > closed) | structure.contains('"')),
+            text.rlike(r"^[{\[]")
+            & ((_opened(structure) > _closed(structure)) | structure.contains('"')),
             F.lit("truncated: the JSON text ends before the record does"),
         )
         .when(
@@ -180,7 +217,8 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         table_of_topic.alias("bronze_table"),
         op.alias("op"),
         epoch.cast("int").alias("source_epoch"),
-        F.when(lsn_text.rlike(r"^\d+$"), lsn_text.cast("bigint")).alias("source_lsn"),
+        lsn_text.alias("lsn_text"),
+        _number(lsn_text, "bigint").alias("source_lsn"),
         _time(ts_text.cast("bigint")).alias("source_ts"),
         F.coalesce("body.__table", "source.table").alias("source_table"),
     )
@@ -197,17 +235,29 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         & F.col("body.status").isin("BEGIN", "END")
         & F.col("body.id").isNotNull()
     )
-    follows = F.col("text").rlike("[}].*[}]") & _without_strings(F.col("text")).rlike(
-        r"\}\s*[^\s,\]}]"
+    # Spark's parser stops after the first object.
+    structure = _without_strings(F.col("text"))
+    follows = ~F.col("text").rlike(r"\}\s*$") | (
+        F.col("text").rlike("(?s)[}].*[}]")
+        & (structure.rlike(r"\}\s*[^\s,\]}]") | (_opened(structure) < _closed(structure)))
     )
 
+    place = F.get_json_object("text", "$.metadata.topic")
     reason = (
         F.when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
         .when(follows, F.lit("not JSON: something follows the object"))
+        .when(
+            no_operation & place.isNotNull(),
+            F.lit("no place: metadata's partition or offset is no number in range"),
+        )
         .when(no_operation, F.lit("no operation: neither __op nor op says what changed"))
         .when(
             ~F.col("op").isin("c", "u", "d", "r", "t"),
-            F.format_string("unknown operation '%s'", F.col("op")),
+            F.concat(F.lit("unknown operation "), _quoted(F.col("op"))),
+        )
+        .when(
+            F.col("source_lsn").isNull() & F.col("lsn_text").isNotNull(),
+            F.concat(_quoted(F.col("lsn_text")), F.lit(" is no LSN: a number of 63 bits")),
         )
         .when(
             F.col("source_lsn").isNull() & (F.col("op") != "r"),
@@ -222,9 +272,9 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         )
         .when(
             F.col("bronze_table").isNull(),
-            F.format_string(
-                "no table: ingest/topics.toml does not list the topic '%s'",
-                F.col("topic"),
+            F.concat(
+                F.lit("no table: ingest/topics.toml does not list the topic "),
+                _quoted(F.col("topic")),
             ),
         )
     )
@@ -240,7 +290,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         placed.withColumn("reason", reason)
         .withColumn("destination", destination)
         .withColumn("event_id", event_id())
-        .drop("body", "text", "bronze_table")
+        .drop("body", "text", "bronze_table", "lsn_text")
     )
 
 
