@@ -2,7 +2,9 @@
     A column's text as the type that the source has, null where it is none.
 
     Debezium sends a date as days since 1970, a timestamp as microseconds, an instant as
-    ISO text in UTC, and all of them as ISO text with `time.precision.mode=isostring`.
+    ISO text in UTC, and all of them as ISO text with `time.precision.mode=isostring`. A
+    number beyond what PostgreSQL can hold (4714 BC to 5874897, or 294246 of a timestamp)
+    stands for infinity, or for a time that 64 bits do not hold.
 #}
 {% macro typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}
@@ -11,14 +13,25 @@
         rtrim({{ text }})
     {%- elif type == 'date' -%}
         coalesce(
-            date_add(date'1970-01-01', try_cast({{ text }} as int)),
+            case
+                when try_cast({{ text }} as int) between -2440588 and 2145042905
+                    then date_add(date'1970-01-01', try_cast({{ text }} as int))
+            end,
             try_cast({{ text }} as date)
         )
     {%- elif type in ['timestamp', 'timestamptz'] -%}
         coalesce(
-            timestamp_micros(try_cast({{ text }} as bigint)),
+            case
+                when
+                    try_cast({{ text }} as bigint)
+                    between -210866803200000000 and 9223371331199999999
+                    then timestamp_micros(try_cast({{ text }} as bigint))
+            end,
             try_cast({{ text }} as timestamp)
         )
+    {%- elif type == 'smallint' -%}
+        {#- an int in the table: Hudi 1.2.0 cannot merge a smallint (ClassCastException) -#}
+        cast(try_cast({{ text }} as smallint) as int)
     {%- else -%}
         try_cast({{ text }} as {{ type }})
     {%- endif -%}
