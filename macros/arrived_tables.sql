@@ -2,28 +2,32 @@
     After a run: the bronze tables that brought something, each with what has read them: a list
     of mappings with `bronze`, `lower`, `upper`, `staging` (a node of the graph), `table` (its
     declaration) and `silver` (the node of the model that merges it). What this run did not
-    merge, as it was not selected or failed, is for another.
+    merge, as it was not selected or failed, is for another. `lower` is where this model was
+    before the run: others, which read the same and are behind, do not count.
 #}
 {% macro arrived_tables() -%}
     {%- set found = [] -%}
     {%- set merged = results | selectattr('status', 'equalto', 'success')
         | map(attribute='node.unique_id') | list -%}
     {%- for row in run_query(
-        'select bronze_table, lower_bound, upper_bound from ' ~ run_bounds_relation()
-        ~ ' where upper_bound > lower_bound'
+        'select bronze_table, upper_bound from ' ~ run_bounds_relation()
     ) -%}
         {%- for staging in graph.nodes.values() if staging.resource_type == 'model'
             and staging.sources == [['bronze', row[0]]] -%}
             {%- for silver in graph.nodes.values() if silver.resource_type == 'model'
                 and silver.depends_on.nodes == [staging.unique_id] and silver.unique_id in merged -%}
-                {%- do found.append({
-                    'bronze': row[0],
-                    'lower': row[1] | int,
-                    'upper': row[2] | int,
-                    'staging': staging,
-                    'table': change_table(staging.name, staging.config.meta),
-                    'silver': silver,
-                }) -%}
+                {%- set read_from = run_memory('read_from').get(silver.unique_id, {}) -%}
+                {%- set lower = read_from.get(row[0], row[1] | int) -%}
+                {%- if lower < row[1] | int -%}
+                    {%- do found.append({
+                        'bronze': row[0],
+                        'lower': lower,
+                        'upper': row[1] | int,
+                        'staging': staging,
+                        'table': change_table(staging.name, staging.config.meta),
+                        'silver': silver,
+                    }) -%}
+                {%- endif -%}
             {%- endfor -%}
         {%- endfor -%}
     {%- endfor -%}

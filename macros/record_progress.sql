@@ -7,9 +7,14 @@
 {% macro record_progress() -%}
     {%- if execute -%}
         {%- set values = {} -%}
+        {%- set read_from = {} -%}
         {%- for input in inputs_of(model) -%}
-            {%- do values.update({'read_to.' ~ input['name']: upper_bound(input)}) -%}
+            {%- set name = 'read_to.' ~ input['name'] -%}
+            {%- do read_from.update({input['name']: progress(this).get(name, 0) | int}) -%}
+            {%- do values.update({name: upper_bound(input)}) -%}
         {%- endfor -%}
+        {#- for what comes after the run (see arrived_tables) -#}
+        {%- do run_memory('read_from').update({model.unique_id: read_from}) -%}
         {%- if applied_truncates() -%}
             {%- do values.update({'truncates': applied_truncates() | join(' ')}) -%}
         {%- endif -%}

@@ -19,7 +19,7 @@
     {%- elif temporary -%}
         {{ create_temporary_view(relation, compiled_code) }}
     {%- elif config.get('file_format') != 'hudi' -%}
-        {{ dbt_spark.spark__create_table_as(temporary, relation, compiled_code, language) }}
+        {{ dbt.spark__create_table_as(temporary, relation, compiled_code, language) }}
     {%- else -%}
         {%- set rows = this.identifier ~ '__rows' -%}
         {%- set query = compiled_code -%}

@@ -1,6 +1,6 @@
 {{ config(unique_key='event_id') }}
 
-{# One line for each staging model. #}
+{# One line for each staging model (stop_at_unlisted_model checks it). #}
 {%- set change_tables = {
     'orders': ref('stg_orders'),
     'customers': ref('stg_customers'),

@@ -1,4 +1,7 @@
-{# Shares lie between 0 and 1 and add up to 1, but for the last digit of each. #}
+{#
+    Shares of revenue add up to 1, but for the last digit of each; a discount above 1 makes one
+    of them negative. Shares of counts lie between 0 and 1.
+#}
 with
 
 shares as (
@@ -56,12 +59,11 @@ wrong as (
     group by share_of
 
     having
-        min(revenue_share) < 0
-        or max(revenue_share) > 1
-        or (
-            share_of like 'revenue%'
-            and abs(sum(revenue_share) - 1) > count(*) * 0.0000000001
-        )
+        case
+            when share_of like 'revenue%'
+                then abs(sum(revenue_share) - 1) > count(*) * 0.0000000001
+            else min(revenue_share) < 0 or max(revenue_share) > 1
+        end
 
 )
 

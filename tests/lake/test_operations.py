@@ -19,7 +19,7 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import environment
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, copy_project
 from tests.support.records import TOPIC, Record, envelope, record
 from tests.support.scenario import Scenario, customer, live, order, product
 
@@ -275,6 +275,20 @@ def test_missing_bronze_table_is_named(builds: Builds) -> None:
     answer = builds.lake.try_dbt("run", "--vars", "{base_tables: true}")
     assert not answer["success"]
     assert "bronze.categories has not been ingested: list its topic" in messages(answer)
+
+
+def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
+    builds: Builds, tmp_path: Path
+) -> None:
+    copy = copy_project(tmp_path / "project")
+    model = copy / "models/silver/rejected_rows.sql"
+    text = model.read_text()
+    line = "    'products': ref('stg_products'),\n"
+    assert line in text
+    model.write_text(text.replace(line, ""))
+    answer = builds.lake.try_dbt("run", "-s", "stg_orders", project=copy)
+    assert not answer["success"]
+    assert "'rejected_rows' does not list 'stg_products'" in messages(answer)
 
 
 def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> None:

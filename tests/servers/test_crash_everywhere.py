@@ -46,7 +46,7 @@ MODELS = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
 KNOWN_FAILURES: list[list[tuple[str, str]]] = [
     [(CREATING, r"^sql ")],
     [],
-    [(REQUESTED, ADDED)],
+    [],
 ]
 ITEMS = '[{"product_id": 11, "unit_price": 14, "quantity": %d, "discount": 0}]'
 STORY = with_offsets(
@@ -155,23 +155,11 @@ def test_increment_with_a_new_column_is_completed_after_a_kill(small: SmallLake)
     assert not work.failures(images)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="no later build can write a table whose ADD COLUMN was killed: the next build"
-    " adds the column again before the instant in flight is rolled back",
-)
 def test_new_column_is_added_after_a_kill_while_it_was_added(small: SmallLake) -> None:
     work = small.builds[2]
     assert not work.failures(work.images.at(REQUESTED))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="no later build can write a table whose merge was killed before the model got"
-    " a new column: ADD COLUMN commits before the instant in flight is rolled back",
-)
 def test_new_column_is_added_after_a_kill_during_the_build_before(
     small: SmallLake,
 ) -> None:
