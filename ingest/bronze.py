@@ -15,9 +15,10 @@ from ingest.config import REJECTED_TABLE
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
 EVENT_COLUMNS = (
-    "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
-    "kafka_timestamp timestamp, key string, value string, op string, source_epoch int, "
-    f"source_lsn bigint, source_ts timestamp, source_table string, {BATCH_COLUMNS}"
+    "event_id string, topic string, topic_generation int, kafka_partition int, "
+    "kafka_offset bigint, kafka_timestamp timestamp, key string, value string, op string, "
+    "source_epoch int, source_position string, source_lsn bigint, source_ts timestamp, "
+    f"source_table string, {BATCH_COLUMNS}"
 )
 REJECTED_COLUMNS = (
     "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
@@ -57,6 +58,7 @@ class Mark:
         read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
             Files do not move it, as they may leave offsets out.
         topic_ids: Kafka's ids of the topics that were read from it.
+        generations: how often each topic was created anew since it was first read.
     """
 
     batch: int = 0
@@ -64,6 +66,7 @@ class Mark:
     has_unplaced: bool = False
     read_to: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
 
     def made_anew(self, topic_ids: dict[str, str]) -> set[str]:
         """The topics that have another id now; what is known of them is of older ones."""
@@ -112,7 +115,8 @@ class Bronze:
     def create_missing(self, tables: list[str]) -> None:
         """Create every table that is not there, empty, so that dbt can read it.
 
-        A kill while one is created leaves a folder without properties, which Hudi cannot
+        A table of an earlier version, which lacks a column, gets it. A kill while one is
+        created leaves a folder without properties, which Hudi cannot
         open, or a table without a commit, which has no columns.
         """
         for table in tables:
@@ -120,9 +124,11 @@ class Bronze:
             if timeline is None:
                 unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
                 self._file_system(unfinished).delete(unfinished, True)
-            if timeline is None or timeline.empty():
+            if timeline is None or not self._has_columns(timeline, table):
                 empty = self.spark.createDataFrame([], columns_of(table))
-                self._append(empty, table, Mark(), count=0)
+                is_new = timeline is None or timeline.empty()
+                mark = Mark() if is_new else self.mark(table)
+                self._append(empty, table, mark, count=0)
 
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
@@ -163,11 +169,12 @@ class Bronze:
         known = [part for part in slices if self._may_be_known(part, mark)]
         if known:
             fresh = fresh.join(self._ids_like(table, known), on="event_id", how="left_anti")
-        fresh = fresh.select(*_bronze_columns(table, batch)).persist()
+        moved = _moved(mark, slices, batch, self.topic_ids)
+        columns = _bronze_columns(table, batch, moved.generations)
+        fresh = fresh.select(*columns).persist()
         try:
             count = fresh.count()
             if count:
-                moved = _moved(mark, slices, batch, self.topic_ids)
                 self._append(fresh, table, moved, count=count)
             return count
         finally:
@@ -212,6 +219,16 @@ class Bronze:
             .mode("append")
             .save(self.path(table))
         )
+
+    def _has_columns(self, timeline: Any, table: str) -> bool:
+        """Whether there is a commit, and the schema of the newest has all columns."""
+        if timeline.empty():
+            return False
+        utilities = self._apache.hudi.common.table.timeline.TimelineUtils
+        newest = timeline.lastInstant().get()
+        schema = utilities.getCommitMetadata(newest, timeline).getMetadata("schema") or ""
+        names = [column.split()[0] for column in columns_of(table).split(", ")]
+        return all(f'"name":"{name}"' in schema for name in names)
 
     @property
     def _apache(self) -> Any:
@@ -281,9 +298,13 @@ def next_batch(last: int, now: datetime) -> int:
     return max(last + 1, int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]))
 
 
-def _bronze_columns(table: str, batch: int) -> list[Column]:
+def _bronze_columns(table: str, batch: int, generations: dict[str, int]) -> list[Column]:
     text = str(batch)
+    generation = F.lit(0)
+    for topic, number in generations.items():
+        generation = F.when(F.col("topic") == topic, F.lit(number)).otherwise(generation)
     computed = {
+        "topic_generation": generation.cast("int"),
         "ingested_at": F.current_timestamp(),
         "ingest_batch": F.lit(batch).cast("bigint"),
         "ingest_date": F.lit(f"{text[:4]}-{text[4:6]}-{text[6:8]}"),
@@ -309,10 +330,12 @@ def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str
             offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
             if part.topic in read:
                 read_to[part.place] = part.high_offset + 1
+    generations = {topic: mark.generations.get(topic, 0) + 1 for topic in made_anew}
     return Mark(
         batch=batch,
         offsets=offsets,
         has_unplaced=mark.has_unplaced or any(part.high_offset is None for part in slices),
         read_to=read_to,
         topic_ids=mark.topic_ids | read,
+        generations=mark.generations | generations,
     )

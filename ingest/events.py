@@ -175,7 +175,9 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
     Returns:
         The records with ``destination`` (a bronze table, ``rejected_events`` or
         ``skipped``), ``reason`` (of a rejection), ``event_id`` and the envelope's
-        ``op``, ``source_epoch``, ``source_lsn``, ``source_ts``, ``source_table``.
+        ``op``, ``source_epoch``, ``source_position`` (text that sorts as the source's log
+        does: the LSN's 16 hexadecimal digits), ``source_lsn``, ``source_ts``,
+        ``source_table``.
         Tombstones, heartbeats and transaction markers are skipped.
     """
     text = F.trim("value")
@@ -199,6 +201,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
     lsn_text = F.when(F.col("body.__op").isNotNull(), F.col("body.__lsn")).otherwise(
         F.col("source.lsn")
     )
+    lsn = _number(lsn_text, "bigint")
     ts_text = F.when(
         F.col("body.__op").isNotNull(), F.col("body.__source_ts_ms")
     ).otherwise(F.col("source.ts_ms"))
@@ -218,7 +221,8 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         op.alias("op"),
         epoch.cast("int").alias("source_epoch"),
         lsn_text.alias("lsn_text"),
-        _number(lsn_text, "bigint").alias("source_lsn"),
+        F.lower(F.lpad(F.hex(lsn), 16, "0")).alias("source_position"),
+        lsn.alias("source_lsn"),
         _time(ts_text.cast("bigint")).alias("source_ts"),
         F.coalesce("body.__table", "source.table").alias("source_table"),
     )
