@@ -62,6 +62,10 @@ class Relation:
     columns: dict[str, str]
 
 
+# The materializations that make tables.
+TABLES = ("atomic_overwrite", "cdc_merge", "incremental")
+
+
 class Manifest:
     """The tables of a dbt project, and its SQL files' names resolved for a catalogue.
 
@@ -78,7 +82,7 @@ class Manifest:
                 node["name"]: _relation(node, node["fqn"][1], "alias")
                 for node in content["nodes"].values()
                 if node["resource_type"] == "model"
-                and node["config"]["materialized"] == "incremental"
+                and node["config"]["materialized"] in TABLES
             }
             self._sources = {
                 (node["source_name"], node["name"]): _relation(

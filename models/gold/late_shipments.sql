@@ -9,7 +9,7 @@ orders as (
         required_date,
         shipped_date,
         source_epoch,
-        source_lsn,
+        source_position,
         cast(get_json_object(shipper, '$.shipper_id') as int) as shipper_id,
         get_json_object(shipper, '$.company_name') as shipper_name,
         get_json_object(shipment, '$.ship_country') as ship_country
@@ -28,7 +28,7 @@ shippers as (
     select
         shipper_id,
         max_by(
-            shipper_name, struct(source_epoch, source_lsn, order_id)
+            shipper_name, struct(source_epoch, source_position, order_id)
         ) as shipper_name
 
     from orders

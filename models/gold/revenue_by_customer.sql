@@ -22,7 +22,7 @@ orders as (
         customer_id,
         customer,
         source_epoch,
-        source_lsn,
+        source_position,
         order_id
 
     from {{ ref('orders') }}
@@ -40,7 +40,7 @@ customers as (
         customer_id,
         max_by(
             from_json(customer, 'company_name string, country string'),
-            struct(source_epoch, source_lsn, order_id)
+            struct(source_epoch, source_position, order_id)
         ) as customer
 
     from orders

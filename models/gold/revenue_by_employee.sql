@@ -19,7 +19,7 @@ orders as (
     select
         order_id,
         source_epoch,
-        source_lsn,
+        source_position,
         cast(get_json_object(employee, '$.employee_id') as int) as employee_id,
         get_json_object(employee, '$.title') as title,
         nullif(
@@ -43,7 +43,8 @@ employees as (
     select
         employee_id,
         max_by(
-            struct(employee_name, title), struct(source_epoch, source_lsn, order_id)
+            struct(employee_name, title),
+            struct(source_epoch, source_position, order_id)
         ) as employee
 
     from orders

@@ -20,7 +20,7 @@ orders as (
 
     select
         source_epoch,
-        source_lsn,
+        source_position,
         order_id,
         from_json(
             products,
@@ -40,7 +40,7 @@ order_products as (
         exploded.product.product_name,
         exploded.product.category_name,
         orders.source_epoch,
-        orders.source_lsn,
+        orders.source_position,
         orders.order_id
 
     from orders
@@ -58,7 +58,7 @@ products as (
         product_id,
         max_by(
             struct(product_name, category_name),
-            struct(source_epoch, source_lsn, order_id)
+            struct(source_epoch, source_position, order_id)
         ) as product
 
     from order_products

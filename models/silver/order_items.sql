@@ -22,7 +22,7 @@ known_orders as (
 
     select * from orders
 
-    where not array_contains(carried_columns, 'order_items?')
+    where not coalesce({{ is_unknown('order_items') }}, false)
 
 ),
 
@@ -62,6 +62,7 @@ present as (
         discount,
         op,
         source_epoch,
+        source_position,
         source_lsn,
         kafka_offset,
         changed_at,
@@ -107,6 +108,7 @@ removed as (
         previous.product_id,
         known_orders.op,
         known_orders.source_epoch,
+        known_orders.source_position,
         known_orders.source_lsn,
         known_orders.kafka_offset,
         known_orders.changed_at,
@@ -139,12 +141,13 @@ order_items as (
         op,
         is_deleted,
         source_epoch,
+        source_position,
         source_lsn,
         kafka_offset,
         changed_at,
         ingested_at,
         ingest_batch,
-        cast(array() as array<string>) as carried_columns
+        {{ carried_type('array()') }} as carried_columns
 
     from present
 
@@ -164,12 +167,13 @@ order_items as (
         op,
         true as is_deleted,
         source_epoch,
+        source_position,
         source_lsn,
         kafka_offset,
         changed_at,
         ingested_at,
         ingest_batch,
-        cast(array() as array<string>) as carried_columns
+        {{ carried_type('array()') }} as carried_columns
 
     from removed
 

@@ -8,7 +8,8 @@ from tests.support.scenario import order
 
 def test_unit_tests_of_the_models_pass(lake: Lake) -> None:
     # dbt reads the columns of the tables that a test replaces; rows are not needed.
-    lake.build([order("c", 1, 1, 1)], "-s", "stg_orders", "orders", "order_items")
+    models = ("orders", "order_items", "products")
+    lake.build([order("c", 1, 1, 1)], "-s", "stg_orders", "stg_products", *models)
     variable = ("--vars", "{unit_tests: true}")
     answer = lake.dbt("test", "-s", "test_type:unit", *variable)
     outcomes = {

@@ -32,28 +32,11 @@ def differences(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.mark.timeout(1800)
 def test_histories_of_a_new_seed(differences: Differences) -> None:
-    found = {
-        name: [each for each in wrong if not each.is_redelivered_read]
-        for name, wrong in differences.items()
-    }
     texts = [
         f"lane {name}: {len(wrong)} histories differ; the smallest"
         f" {min(wrong, key=lambda difference: difference.size)}"
-        for name, wrong in found.items()
+        for name, wrong in differences.items()
         if wrong
     ]
     if texts:
         pytest.fail("\n\n".join([f"CDC_TEST_SEED={SEED}", *texts]), pytrace=False)
-
-
-@pytest.mark.timeout(1800)
-@pytest.mark.xfail(
-    strict=True,
-    reason="a read that lost wins where it is delivered again before the first delivery"
-    " of the event that it lost to has arrived",
-)
-def test_redelivered_read_that_lost_does_not_win(differences: Differences) -> None:
-    known = [
-        each for wrong in differences.values() for each in wrong if each.is_redelivered_read
-    ]
-    assert not known, str(min(known, key=lambda difference: difference.size))

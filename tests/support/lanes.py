@@ -117,23 +117,6 @@ class Difference:
         steps = 0 if outcome.history is None else len(outcome.history.steps)
         return (steps, sum(map(len, outcome.batches)))
 
-    @property
-    def is_redelivered_read(self) -> bool:
-        """Whether it is the one known defect, which a later batch makes good.
-
-        A read that had lost is taken for a newer one where it is delivered again, in a
-        build of its own, before the first delivery of the event that it lost to.
-        """
-        if self.batch >= len(self.placed.outcome.batches) - 1:
-            return False
-        reads = {
-            (event.identity, event.offset)
-            for batch in self.placed.outcome.batches
-            for event in batch
-            if event.is_read
-        }
-        return len(reads) > len({identity for identity, _ in reads})
-
     def __str__(self) -> str:
         is_refresh = self.batch == len(self.placed.outcome.batches)
         when = "a full refresh" if is_refresh else f"batch {self.batch}"
@@ -236,10 +219,11 @@ def _wrong_values(
     }
     if not event.is_read:
         wanted["source_lsn"] = (event.lsn or 0) + base
+        wanted["source_position"] = f"{wanted['source_lsn']:016x}"
     for name, value in wanted.items():
         if row[name] != value:
             yield f"key {key}: {name} is {row[name]!r}, not {value!r}"
-    carried = {name.rstrip("?") for name in row["carried_columns"]}
+    carried = {entry["column_name"] for entry in row["carried_columns"]}
     if carried != expected.carried:
         yield f"key {key}: carried {sorted(carried)}, not {sorted(expected.carried)}"
 

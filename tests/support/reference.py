@@ -59,7 +59,7 @@ class Event:
     @property
     def identity(self) -> tuple[Any, ...]:
         """The same for every delivery of one event in a partition."""
-        when = self.time if self.lsn is None else None
+        when = self.time if self.is_read else None
         return (self.key, self.epoch, self.partition, self.is_read, self.lsn, when)
 
 

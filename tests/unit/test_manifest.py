@@ -76,10 +76,10 @@ def test_gold_reads_silver_only(manifest: dict[str, Any], models: list[Node]) ->
                 ), (model["name"], parent)
 
 
-def test_staging_is_views_and_the_rest_incremental(models: list[Node]) -> None:
+def test_each_layer_has_its_materialization(models: list[Node]) -> None:
+    wanted = {"staging": "staging_view", "silver": "cdc_merge", "gold": "atomic_overwrite"}
     for model in models:
-        wanted = "view" if layer(model) == "staging" else "incremental"
-        assert model["config"]["materialized"] == wanted, model["name"]
+        assert model["config"]["materialized"] == wanted[layer(model)], model["name"]
 
 
 def test_unique_key_is_tested(manifest: dict[str, Any], models: list[Node]) -> None:
@@ -215,7 +215,6 @@ def test_gold_is_never_dropped(models: list[Node]) -> None:
     for model in models:
         if layer(model) == "gold":
             assert model["config"]["full_refresh"] is False, model["name"]
-            assert model["config"]["incremental_strategy"] == "insert_overwrite"
 
 
 def test_odd_values_of_the_source_are_warnings(manifest: dict[str, Any]) -> None:
@@ -237,10 +236,11 @@ def test_every_model_has_its_yml_beside_it(models: list[Node]) -> None:
 
 
 def test_one_macro_a_file() -> None:
-    for file in sorted((PROJECT / "macros").glob("*.sql")):
+    for file in sorted((PROJECT / "macros").rglob("*.sql")):
         text = file.read_text()
-        assert text.count("{% macro ") + text.count("{%- macro ") == 1, file
-        assert f"macro {file.stem}(" in text, file
+        assert text.count("{% macro ") + text.count("{% materialization ") == 1, file
+        names = (f"macro {file.stem}(", f"materialization {file.stem},")
+        assert any(name in text for name in names), file
         assert text.lstrip().startswith("{#"), f"{file}: no comment says what it yields"
 
 
@@ -302,8 +302,8 @@ def declared(meta: str) -> str:
         raise CompilationError(message)
 
     environment = SandboxedEnvironment(extensions=["jinja2.ext.do"])
-    text = (PROJECT / "macros" / "change_table.sql").read_text()
-    columns = (PROJECT / "macros" / "position_columns.sql").read_text()
+    text = (PROJECT / "macros/events/change_table.sql").read_text()
+    columns = (PROJECT / "macros/fold/position_columns.sql").read_text()
     names = re.findall(r"'(\w+)'", columns)
     environment.globals |= {
         "return": give_back,

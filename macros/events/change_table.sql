@@ -1,0 +1,85 @@
+{#
+    The declaration of a change table, as its staging model makes it under `meta`:
+    `key` (a column's name), `columns` (name: type) and, where the source's key is of several
+    columns, `key_columns` (their names), checked. The key is then a column of our own: their
+    values, joined by `-`.
+
+    A setting that is missing, wrong or misspelt is a compile error that names the model
+    and the setting. Types: bigint, boolean, bpchar (trailing blanks are padding), date,
+    decimal(p,s), double, int, json (text as the source has it), smallint, string,
+    timestamp (without a zone), timestamptz (an instant).
+#}
+{% macro change_table(name, meta) -%}
+    {%- set types = [
+        'bigint', 'boolean', 'bpchar', 'date', 'double', 'int', 'json', 'smallint',
+        'string', 'timestamp', 'timestamptz'
+    ] -%}
+    {%- set where = "model '" ~ name ~ "': " -%}
+    {%- for setting in meta if setting not in ['key', 'columns', 'key_columns'] -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "unknown setting '" ~ setting
+            ~ "' under meta; known: key, columns, key_columns"
+        ) }}
+    {%- endfor -%}
+    {%- if meta.get('columns') is not mapping or not meta['columns'] -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "setting 'columns' under meta must map each column to its type"
+        ) }}
+    {%- endif -%}
+    {%- set parts = meta.get('key_columns') -%}
+    {%- if 'key_columns' in meta -%}
+        {%- if parts is string or parts is not sequence or parts | length < 2 -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'key_columns' under meta must list two columns or more"
+            ) }}
+        {%- endif -%}
+        {%- for part in parts if part not in meta['columns'] -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'key_columns' under meta names '" ~ part
+                ~ "', which is none of its columns"
+            ) }}
+        {%- endfor -%}
+        {%- if not meta.get('key') or meta['key'] in meta['columns'] -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'key' under meta is '" ~ meta.get('key')
+                ~ "'; beside 'key_columns' it must name a column that the source has not"
+            ) }}
+        {%- endif -%}
+    {%- elif meta.get('key') not in meta['columns'] -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "setting 'key' under meta is '" ~ meta.get('key')
+            ~ "', which is none of its columns"
+        ) }}
+    {%- endif -%}
+    {%- set taken = position_columns() + [
+        'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
+        'deleted', 'fields', 'unavailable_columns', 'rejection'
+    ] -%}
+    {%- if meta['key'] in taken -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "setting 'key' under meta is '" ~ meta['key']
+            ~ "', a name that the events' own columns have"
+        ) }}
+    {%- endif -%}
+    {%- for column, type in meta['columns'].items() -%}
+        {%- set is_decimal = modules.re.fullmatch('decimal\\([0-9]+, *[0-9]+\\)', type) -%}
+        {%- if type not in types and not is_decimal -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
+                ~ type ~ "'; known: " ~ types | join(', ') ~ ', decimal(p,s)'
+            ) }}
+        {%- endif -%}
+        {%- if column in taken -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'columns' under meta names '" ~ column
+                ~ "', a name that the events' own columns have"
+            ) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set columns = {} -%}
+    {%- if parts -%}
+        {%- do columns.update({meta['key']: 'string'}) -%}
+    {%- endif -%}
+    {%- do columns.update(meta['columns']) -%}
+    {{ return({'key': meta['key'], 'columns': columns, 'key_columns': parts or []}) }}
+{%- endmacro %}

@@ -1,0 +1,9 @@
+{# The columns of a change event that the fold uses. #}
+{% macro event_columns(table) -%}
+    {{ return(
+        ['event_id', 'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn',
+         'topic_generation', 'topic_partition', 'kafka_offset', 'changed_at', 'ingested_at',
+         'ingest_batch', 'unavailable_columns']
+        + table['columns'].keys() | list
+    ) }}
+{%- endmacro %}

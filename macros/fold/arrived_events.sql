@@ -1,0 +1,20 @@
+{#
+    The change events that an increment of this model reads. An applied truncate is an event of
+    every key that has one before it: of the keys that arrived, and, when it arrives itself, of
+    all stored ones.
+#}
+{% macro arrived_events(events, table) -%}
+{%- set arrived = 'rejection is null and ' ~ arrived_in_this_run(table['bronze']) -%}
+select `{{ event_columns(table) | join('`, `') }}`
+from {{ events }}
+where {{ arrived }}
+{%- if execute and applied_truncates() %}
+union all
+{{ truncated_rows(
+    events, '(select * from ' ~ events ~ ' where ' ~ arrived ~ ')',
+    arrived_until_this_run(table['bronze'])
+) }}
+union all
+{{ truncated_rows(events, this, arrived_in_this_run(table['bronze'])) }}
+{%- endif %}
+{%- endmacro %}

@@ -1,0 +1,23 @@
+{#
+    A value of the type of `carried_columns`: one entry for each column that the newest event
+    left out, with the place that its value comes from, or from which on it is unknown.
+#}
+{% macro carried_type(value='null') -%}
+cast(
+    {{ value }} as array<struct<
+        column_name: string,
+        is_known: boolean,
+        place: struct<
+            source_epoch: int,
+            position: string,
+            read_rank: int,
+            topic_generation: int,
+            kafka_offset: bigint,
+            changed_at: timestamp,
+            op: string,
+            source_lsn: bigint,
+            topic_partition: string
+        >
+    >>
+)
+{%- endmacro %}

@@ -1,0 +1,370 @@
+{#
+    The newest version of each key, from change events and, where `stored` names a silver
+    table, the rows that it has of their keys. The stored row is one more event: so first
+    build, increment, full refresh and replay are this one query.
+
+    Place within a key (docs/decisions/0001-order-of-events.md): the epoch, the position, the
+    read's rank, then what only breaks ties. A snapshot read stands right behind the highest
+    streamed position delivered before it, in its partition or an older generation of the
+    topic; where its offset is unknown, right before its own position. An event counts at
+    the offset of its first delivery.
+
+    A column's value is the one with the greatest place. A create, a delete and a read begin
+    a life: they bring every column, and one that they left out is unknown from then on.
+
+    Of each carried column a stored row keeps the place where its value comes from, so that it
+    yields more than one version: itself (part 1) and one for each carried column (part 2).
+
+    Columns of the result besides the row's own: `fold_replays` (the row does not tell; see
+    needs_replay) and, with `stored`, `fold_changed` (it differs from the stored row),
+    `fold_kept` (the columns whose value is the stored row's), `fold_late` and
+    `fold_deleted` (the lowest positions of an event older than the stored row and of a
+    delete: another key's row may have waited for them; see rows_to_write).
+
+    `events` is a query of event_columns; with `is_bounded` it also has `fold_bound_epoch` and
+    `fold_bound_position`, and only what stands before that place counts.
+#}
+{% macro folded_rows(events, table, stored=none, is_bounded=false) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set carried = carried_names(table) -%}
+{%- set others = table['columns'] | reject('in', carried + [table['key']]) | list -%}
+{%- set remembered = position_columns()[:-2] -%}
+with
+
+events as (
+
+    {{ events | indent(4) }}
+
+),
+
+{% if stored -%}
+stored as (
+
+    select
+        target.{{ key }},
+        {%- for column in position_columns() %}
+        target.{{ column }},
+        {%- endfor %}
+        target.carried_columns
+
+    from {{ stored }} as target
+
+    left semi join (select distinct {{ key }} from events) as touched
+        on target.{{ key }} = touched.{{ key }}
+
+),
+
+{% endif -%}
+versions as (
+
+    select
+        {{ key }},
+        0 as fold_part,
+        event_id,
+        {%- for column in remembered %}
+        {{ column }},
+        {%- endfor %}
+        cast(null as string) as position_before_read,
+        case when op = 'r' then changed_at end as last_read_at,
+        unavailable_columns,
+        {%- for column in carried + others %}
+        `{{ column }}`,
+        {%- endfor %}
+        {{ 'fold_bound_epoch' if is_bounded else 'cast(null as int) as fold_bound_epoch' }},
+        {{ 'fold_bound_position' if is_bounded else 'cast(null as string) as fold_bound_position' }},
+        {{ carried_type() }} as fold_stored_columns
+
+    from events
+    {%- if stored %}
+
+    union all
+
+    select
+        {{ key }},
+        1 as fold_part,
+        null as event_id,
+        {%- for column in position_columns() %}
+        {{ column }},
+        {%- endfor %}
+        transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
+        {%- for column in carried + others %}
+        null as `{{ column }}`,
+        {%- endfor %}
+        null as fold_bound_epoch,
+        null as fold_bound_position,
+        carried_columns as fold_stored_columns
+
+    from stored
+
+    union all
+
+    select
+        {{ key }},
+        2 as fold_part,
+        null as event_id,
+        entry.place.op,
+        false as is_deleted,
+        entry.place.source_epoch,
+        case when entry.place.op <> 'r' then entry.place.position end as source_position,
+        entry.place.source_lsn,
+        entry.place.topic_generation,
+        entry.place.topic_partition,
+        entry.place.kafka_offset,
+        entry.place.changed_at,
+        null as ingested_at,
+        null as ingest_batch,
+        case when entry.place.op = 'r' then entry.place.position end as position_before_read,
+        null as last_read_at,
+        filter(
+            array({{ "'" ~ carried | join("', '") ~ "'" if carried }}),
+            name -> not (entry.is_known and name = entry.column_name)
+        ) as unavailable_columns,
+        {%- for column in carried + others %}
+        null as `{{ column }}`,
+        {%- endfor %}
+        null as fold_bound_epoch,
+        null as fold_bound_position,
+        null as fold_stored_columns
+
+    from (select {{ key }}, explode(carried_columns) as entry from stored)
+
+    where entry.place.op is not null
+    {%- endif %}
+
+),
+
+deliveries as (
+
+    select
+        *,
+        min(kafka_offset) over (
+            partition by
+                {{ key }},
+                source_epoch,
+                topic_generation,
+                topic_partition,
+                op = 'r',
+                is_deleted,
+                source_lsn,
+                case when op = 'r' then changed_at end,
+                case when op <> 'r' then source_position end
+        ) as fold_first_offset,
+        case when op = 'r' then position_before_read else source_position end as fold_streamed
+
+    from (select * from versions distribute by {{ key }})
+
+),
+
+positions as (
+
+    select
+        *,
+        case
+            when op = 'r' and fold_first_offset is not null
+                then greatest(
+                    max(fold_streamed) over (
+                        partition by
+                            {{ key }}, source_epoch, topic_generation, topic_partition
+                        order by fold_first_offset asc
+                        range between unbounded preceding and current row
+                    ),
+                    max(fold_streamed) over (
+                        partition by {{ key }}, source_epoch
+                        order by topic_generation asc
+                        range between unbounded preceding and 1 preceding
+                    )
+                )
+        end as fold_read_position
+
+    from deliveries
+
+),
+
+placed as (
+
+    select
+        *,
+        {{ event_place() | indent(8) }} as fold_place
+
+    from positions
+
+),
+
+counted as (
+
+    select * from placed
+    {%- if is_bounded %}
+
+    where
+        named_struct(
+            'epoch', fold_place.source_epoch,
+            'at', fold_place.position,
+            'rank', fold_place.read_rank
+        )
+        < named_struct('epoch', fold_bound_epoch, 'at', fold_bound_position, 'rank', 0)
+    {%- endif %}
+
+),
+
+reduced as (
+
+    select
+        {{ key }},
+        max(named_struct(
+            'fold_place', fold_place,
+            'fold_part', fold_part,
+            'delivery', -kafka_offset,
+            'event_id', event_id,
+            'fold_first_offset', fold_first_offset,
+            'fold_read_position', fold_read_position,
+            'unavailable_columns', unavailable_columns,
+            {%- for column in others %}
+            '{{ column }}', `{{ column }}`,
+            {%- endfor %}
+            {%- for column in remembered %}
+            '{{ column }}', {{ column }}{{ ',' if not loop.last }}
+            {%- endfor %}
+        )) filter (where fold_part < 2) as fold_newest,
+        {%- for column in carried %}
+        {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
+        max(named_struct(
+            'place', fold_place,
+            'is_known', {{ is_known }},
+            'part', fold_part,
+            'value', `{{ column }}`
+        )) filter (where {{ is_known }} or op in ('c', 'd', 'r')) as `{{ column }}`,
+        {%- endfor %}
+        {%- if stored %}
+        first(
+            named_struct(
+                'place', fold_place,
+                'fold_first_offset', fold_first_offset,
+                'op', op,
+                'is_deleted', is_deleted,
+                'topic_generation', topic_generation,
+                'topic_partition', topic_partition,
+                'kafka_offset', kafka_offset,
+                'position_before_read', position_before_read,
+                'last_read_at', last_read_at,
+                'carried_columns', fold_stored_columns
+            )
+        ) filter (where fold_part = 1) as fold_stored,
+        min(fold_place) filter (where fold_part = 0) as fold_lowest_place,
+        min(coalesce(fold_place.position, '')) filter (where fold_part = 0) as fold_lowest_position,
+        min(source_position) filter (where fold_part = 0 and op = 'd') as fold_lowest_delete,
+        max(fold_place) filter (where fold_part = 2) as fold_carried_place,
+        max(named_struct('place', fold_place, 'changed_at', changed_at))
+            filter (where fold_part = 0 and op = 'r') as fold_read,
+        {%- endif %}
+        max(ingest_batch) as ingest_batch,
+        max(last_read_at) as last_read_at
+
+    from counted
+
+    group by {{ key }}
+
+),
+
+described as (
+
+    select
+        *,
+        {%- if carried %}
+        transform(
+            filter(
+                array(
+                    {%- for column in carried %}
+                    case
+                        when array_contains(fold_newest.unavailable_columns, '{{ column }}')
+                            then named_struct(
+                                'column_name', '{{ column }}',
+                                'is_known', coalesce(`{{ column }}`.is_known, false),
+                                'place', `{{ column }}`.place
+                            )
+                    end
+                    {{- ',' if not loop.last }}
+                    {%- endfor %}
+                ),
+                entry -> entry is not null
+            ),
+            entry -> case
+                when entry.place is not null then entry
+                else named_struct(
+                    'column_name', entry.column_name,
+                    'is_known', false,
+                    'place', {{ unknown_place() | indent(20) }}
+                )
+            end
+        ) as carried_columns
+        {%- else %}
+        {{ carried_type('array()') }} as carried_columns
+        {%- endif %}
+
+    from reduced
+
+),
+
+folded as (
+
+    select
+        {%- for column in table['columns'] %}
+        {%- if column in carried %}
+        `{{ column }}`.value as `{{ column }}`,
+        {%- elif column == table['key'] %}
+        {{ key }},
+        {%- else %}
+        fold_newest.`{{ column }}`,
+        {%- endif %}
+        {%- endfor %}
+        fold_newest.op,
+        fold_newest.is_deleted,
+        fold_newest.source_epoch,
+        greatest(fold_newest.source_position, fold_newest.fold_read_position) as source_position,
+        fold_newest.source_lsn,
+        fold_newest.topic_generation,
+        fold_newest.topic_partition,
+        fold_newest.fold_first_offset as kafka_offset,
+        fold_newest.changed_at,
+        fold_newest.ingested_at,
+        ingest_batch,
+        fold_newest.fold_read_position as position_before_read,
+        last_read_at,
+        carried_columns,
+        {%- if stored %}
+        (
+            fold_stored is null
+            or fold_newest.fold_part = 0
+            or not (
+                fold_newest.fold_first_offset <=> fold_stored.kafka_offset
+                and fold_newest.fold_read_position <=> fold_stored.position_before_read
+                and last_read_at <=> fold_stored.last_read_at
+                and carried_columns <=> fold_stored.carried_columns
+            )
+        ) as fold_changed,
+        filter(
+            array(
+                {%- for column in others %}
+                case when fold_newest.fold_part = 1 then '{{ column }}' end,
+                {%- endfor %}
+                {%- for column in carried %}
+                case when `{{ column }}`.part > 0 then '{{ column }}' end,
+                {%- endfor %}
+                null
+            ),
+            name -> name is not null
+        ) as fold_kept,
+        case
+            when fold_lowest_place < fold_stored.place then fold_lowest_position
+        end as fold_late,
+        fold_lowest_delete as fold_deleted,
+        {%- endif %}
+        coalesce(
+            {{ needs_replay(stored) | indent(12) }}, false
+        ) as fold_replays
+
+    from described
+
+)
+
+select * from folded
+{%- endmacro %}

@@ -1,0 +1,11 @@
+{#
+    The columns that follow a silver row's own: which event the row comes from, and what
+    the fold must remember of its key (see folded_rows). `carried_columns` comes after them.
+#}
+{% macro position_columns() -%}
+    {{ return([
+        'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn',
+        'topic_generation', 'topic_partition', 'kafka_offset', 'changed_at', 'ingested_at',
+        'ingest_batch', 'position_before_read', 'last_read_at'
+    ]) }}
+{%- endmacro %}

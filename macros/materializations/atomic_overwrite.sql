@@ -1,0 +1,36 @@
+{#
+    A gold table: all rows are replaced, in one commit, whenever an input has changed or the
+    model's own text; so a reader sees the old rows or the new ones. Otherwise it is left
+    alone. A full refresh replaces them whether or not anything changed.
+
+    Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts,
+    grants, hooks and `--empty`, which creates the table and changes no row.
+#}
+{% materialization atomic_overwrite, adapter='spark' %}
+    {%- do stop_at_setting(['ignore', 'append_new_columns', 'fail']) -%}
+    {%- set target_relation = this.incorporate(type='table') -%}
+    {%- set existing = load_relation(this) -%}
+    {%- set state = inputs_state(compiled_code) -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- if existing and (
+        flags.EMPTY or (not should_full_refresh() and progress(this).get('inputs') == state)
+    ) -%}
+        {%- do store_raw_result(
+            'main', message='no input has changed', code='', rows_affected=0
+        ) -%}
+    {%- else -%}
+        {%- set types = column_types('(' ~ compiled_code ~ ')') -%}
+        {%- do create_or_alter_table(
+            target_relation, existing, types, '(' ~ compiled_code ~ ')'
+        ) -%}
+        {%- call statement('main') -%}
+            {{ overwrite_statement(target_relation, '(' ~ compiled_code ~ ')', types) }}
+        {%- endcall -%}
+        {%- if not flags.EMPTY -%}{%- do record(this, {'inputs': state}) -%}{%- endif -%}
+    {%- endif -%}
+
+    {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

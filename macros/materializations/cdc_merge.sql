@@ -1,0 +1,51 @@
+{#
+    A silver table: the model's rows are merged into it by `unique_key`, in one commit. A full
+    refresh replaces all rows, in one commit too. Nothing new makes no commit.
+
+    The model sees with `reads_increment()` whether it builds on the table. Where it folds change
+    events (see current_rows), only rows that differ from the stored ones are merged, and the
+    keys that a row does not tell about are folded from their history first.
+
+    Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts,
+    grants, hooks, `--full-refresh` and `--empty`, which creates the table and changes no row.
+#}
+{% materialization cdc_merge, adapter='spark' %}
+    {%- do stop_at_setting(['ignore', 'append_new_columns', 'fail']) -%}
+    {%- set target_relation = this.incorporate(type='table') -%}
+    {%- set existing = load_relation(this) -%}
+    {%- set is_increment = reads_increment() -%}
+    {{ run_hooks(pre_hooks) }}
+
+    {%- if is_increment and (flags.EMPTY or nothing_arrived()) -%}
+        {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
+    {%- else -%}
+        {%- set rows = this.identifier ~ '__rows' -%}
+        {%- do create_scratch_view(rows, compiled_code) -%}
+        {%- set types = column_types(rows) -%}
+        {%- set columns = create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- set state = {'rows': rows, 'is_empty': false, 'kept': false} -%}
+        {%- if 'fold_replays' in types -%}
+            {%- do state.update(rows_to_write(rows, columns, is_increment)) -%}
+        {%- elif is_increment -%}
+            {%- set found = run_query('select 1 from ' ~ rows ~ ' limit 1').rows -%}
+            {%- do state.update({'is_empty': not found}) -%}
+        {%- endif -%}
+        {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
+            {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
+        {%- else -%}
+            {%- call statement('main') -%}
+                {%- if is_increment -%}
+                    {{ merge_statement(target_relation, state['rows'], columns, state['kept']) }}
+                {%- else -%}
+                    {{ overwrite_statement(target_relation, state['rows'], types) }}
+                {%- endif -%}
+            {%- endcall -%}
+        {%- endif -%}
+        {%- do clear_scratch_view(rows) -%}
+    {%- endif -%}
+
+    {%- if not flags.EMPTY -%}{%- do record_progress() -%}{%- endif -%}
+    {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,62 @@
+{#
+    Make sure that a table is there and has the columns of the rows to write, as
+    `on_schema_change` says; the list of the columns to write. `types` maps name to type; what
+    starts with `fold_` is not of the table (see folded_rows).
+
+    The table is created before it is filled: a `create table as select` that is killed leaves
+    files that no catalogue knows, and the next one refuses to go there. Hudi records a new
+    column in a commit of its own, and does not look for unfinished ones before it; rolled
+    back later, behind that commit, they would end every build (HoodieRollbackException). A
+    delete of nothing rolls them back.
+#}
+{% macro create_or_alter_table(relation, existing, types, rows) -%}
+    {%- set wanted = {} -%}
+    {%- for column, type in types.items() if not column.startswith('fold_') -%}
+        {%- do wanted.update({column: type}) -%}
+    {%- endfor -%}
+    {%- if config.get('contract').enforced -%}
+        {%- do get_assert_columns_equivalent(
+            'select `' ~ wanted | join('`, `') ~ '` from ' ~ rows
+        ) -%}
+    {%- endif -%}
+    {%- set definitions = [] -%}
+    {%- if not existing -%}
+        {%- for column, type in wanted.items() -%}
+            {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
+        {%- endfor -%}
+        {%- call statement('create_table') -%}
+            create table if not exists {{ relation }} ({{ definitions | join(', ') }})
+            {{ file_format_clause() }}
+            {{ options_clause() }}
+            {{ location_clause() }}
+            {{ tblproperties_clause() }}
+        {%- endcall -%}
+        {%- do run_memory('columns').update({relation | string: wanted}) -%}
+        {{ return(wanted.keys() | list) }}
+    {%- endif -%}
+    {%- set stored = stored_columns(relation) -%}
+    {%- set added = [] -%}
+    {%- for column, type in wanted.items() -%}
+        {%- if column not in stored -%}
+            {%- do added.append(column) -%}
+            {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
+        {%- elif stored[column] != type -%}
+            {%- do stop_at_type_change(relation, column, stored[column], type) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set mode = config.get('on_schema_change', 'ignore') -%}
+    {%- if mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
+        {{ exceptions.raise_compiler_error(
+            relation ~ ' has the columns ' ~ stored | join(', ') ~ '; the model yields '
+            ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
+        ) }}
+    {%- elif mode == 'append_new_columns' and added -%}
+        {%- do run_query('delete from ' ~ relation ~ ' where false') -%}
+        {%- do run_query(
+            'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
+        ) -%}
+        {%- for column in added -%}{%- do stored.update({column: wanted[column]}) -%}{%- endfor -%}
+        {{ return(wanted.keys() | list) }}
+    {%- endif -%}
+    {{ return(wanted.keys() | reject('in', added) | list) }}
+{%- endmacro %}

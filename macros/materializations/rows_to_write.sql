@@ -1,0 +1,84 @@
+{#
+    What to write of the rows that folded_rows yielded: a mapping of `rows` (a relation),
+    `is_empty`, and `kept` (whether some values are the stored row's). Keys whose row does not
+    tell are replayed first, and with them the rows that a key change began and that had
+    waited for a delete or a late event of this increment. Runs statements.
+#}
+{% macro rows_to_write(rows, columns, is_increment) -%}
+    {%- set events = staging_of(model) -%}
+    {%- set table = change_table_of(events) -%}
+    {%- set key = '`' ~ table['key'] ~ '`' -%}
+    {%- set asked = 'count(*), count_if(fold_replays)' -%}
+    {%- if is_increment -%}
+        {%- set asked = 'count_if(fold_changed and not fold_replays), count_if(fold_replays),'
+            ~ ' count_if(fold_changed and size(fold_kept) > 0), min(fold_late), min(fold_deleted)' -%}
+    {%- endif -%}
+    {%- set counts = run_query('select ' ~ asked ~ ' from ' ~ rows).rows[0] -%}
+    {%- set keys = [] -%}
+    {%- if counts[1] -%}
+        {%- do keys.append('select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays') -%}
+    {%- endif -%}
+    {%- set conditions = [] -%}
+    {%- if is_increment and carried_names(table) -%}
+        {%- if counts[3] is not none -%}
+            {%- do conditions.append("entry.place.position >= '" ~ counts[3] ~ "'") -%}
+        {%- endif -%}
+        {%- if counts[4] is not none -%}
+            {%- do conditions.append(
+                "not entry.is_known and entry.place.position >= '" ~ counts[4] ~ "'"
+            ) -%}
+        {%- endif -%}
+    {%- endif -%}
+    {%- if conditions -%}
+        {%- set waiting -%}
+            select {{ key }} from {{ this }}
+            where exists(
+                carried_columns,
+                entry -> entry.place.op = 'c' and ({{ conditions | join(' or ') }})
+            )
+        {%- endset -%}
+        {%- if run_query(waiting ~ ' limit 1').rows -%}{%- do keys.append(waiting) -%}{%- endif -%}
+    {%- endif -%}
+    {%- if not keys -%}
+        {{ return({
+            'rows': '(select * from ' ~ rows ~ ' where fold_changed)' if is_increment else rows,
+            'is_empty': counts[0] == 0,
+            'kept': is_increment and counts[2] > 0,
+        }) }}
+    {%- endif -%}
+
+    {%- set replayed_keys = this.identifier ~ '__replayed_keys' -%}
+    {%- do create_scratch_view(
+        replayed_keys, 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
+    ) -%}
+    {%- set replayed = replayed_rows(events, table, replayed_keys) -%}
+    {%- set settled = this.identifier ~ '__settled' -%}
+    {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
+    {%- set names = '`' ~ columns | join('`, `') ~ '`' -%}
+    {%- set query -%}
+        select rows.`{{ columns | join('`, rows.`') }}`
+            {{- ', rows.fold_kept' if is_increment }}
+        from {{ rows }} as rows
+        left anti join {{ replayed_keys }} as keys
+            on rows.{{ key }} = keys.{{ key }}
+        {{ 'where rows.fold_changed' if is_increment }}
+        union all
+        select replayed.`{{ columns | join('`, replayed.`') }}`
+            {{- ', array() as fold_kept' if is_increment }}
+        from {{ replayed }} as replayed
+        {%- if is_increment %}
+        left join {{ this }} as stored
+            on replayed.{{ key }} = stored.{{ key }}
+        where
+            not struct(replayed.`{{ compared | join('`, replayed.`') }}`)
+            <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
+        {%- endif %}
+    {%- endset -%}
+    {%- do create_scratch_view(settled, query) -%}
+    {%- set found = run_query('select 1 from ' ~ settled ~ ' limit 1').rows -%}
+    {{ return({
+        'rows': settled,
+        'is_empty': not found,
+        'kept': is_increment and counts[2] > 0,
+    }) }}
+{%- endmacro %}

@@ -1,0 +1,20 @@
+{#
+    A view that is left alone where it has this text already: analysing the view of a change
+    table again would cost every build what a merge of a few events costs.
+#}
+{% materialization staging_view, adapter='spark' %}
+    {%- set target_relation = this.incorporate(type='view') -%}
+    {%- set text = local_md5(compiled_code) -%}
+    {{ run_hooks(pre_hooks) }}
+    {%- if load_relation(this) and progress(this).get('text') == text -%}
+        {%- do store_raw_result('main', message='unchanged', code='', rows_affected=0) -%}
+    {%- else -%}
+        {%- call statement('main') -%}
+            create or replace view {{ target_relation }}
+            tblproperties ('lakehouse.text' = '{{ text }}')
+            as {{ compiled_code }}
+        {%- endcall -%}
+    {%- endif -%}
+    {{ run_hooks(post_hooks) }}
+    {{ return({'relations': [target_relation]}) }}
+{% endmaterialization %}

@@ -1,0 +1,26 @@
+{#
+    All typed change events of a table, up to the bound of the run; of the keys in the relation
+    `keys` only, where one is given.
+#}
+{% macro change_history(events, table, keys=none) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- if keys -%}
+select history.* from (
+{%- endif %}
+select `{{ event_columns(table) | join('`, `') }}`
+from {{ events }}
+where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
+{%- if execute and applied_truncates() %}
+union all
+{{ truncated_rows(events, events, arrived_until_this_run(table['bronze'])) }}
+{%- endif %}
+{%- if keys %}
+) as history
+left semi join {{ keys }} as wanted
+    on history.{{ key }} = wanted.{{ key }}
+{%- endif %}
+{%- for lsn in complete_snapshots(table['bronze'], this) if execute %}
+union all
+{{ missing_rows(events, table, lsn, keys) }}
+{%- endfor %}
+{%- endmacro %}

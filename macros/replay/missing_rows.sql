@@ -1,0 +1,118 @@
+{#
+    A snapshot read for each key that a complete snapshot lacked (see complete_snapshots), with
+    the row marked as deleted: its delete was never sent. It stands where the snapshot's first
+    read of its partition does or, where that partition has none, at the snapshot's LSN.
+
+    A key with events of lower LSNs, first delivered behind that read, is not missing: their
+    transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
+    left is missing, unless it has come again. `keys` narrows the keys looked at.
+#}
+{% macro missing_rows(events, table, lsn, keys=none) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set values = {
+    'event_id': "concat('snapshot-" ~ lsn ~ "-', history." ~ key ~ ')',
+    'topic_partition':
+        'max(case when part.first_offset is not null then part.topic_partition end)',
+    'kafka_offset': 'max(part.first_offset)',
+    'op': "'r'",
+    'is_deleted': 'true',
+    'unavailable_columns': 'cast(array() as array<string>)',
+    table['key']: 'history.' ~ key,
+} -%}
+{%- set bound = arrived_until_this_run(table['bronze']) -%}
+{%- set reads -%}
+(
+        select * from {{ bronze_events(bronze_relation(table['bronze'])) }}
+        where op = 'r' and source_lsn = {{ lsn }} and {{ bound }}
+    ) as reads
+{%- endset -%}
+select /*+ broadcast(snapshot), broadcast(part) */
+    {%- for column in event_columns(table) %}
+    {%- if column in values %}
+    {{ values[column] }}
+    {%- elif column in table['columns'] %}
+    null
+    {%- else %}
+    max(snapshot.{{ column }})
+    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
+    {%- endfor %}
+from (
+    select
+        events.{{ key }},
+        events.source_epoch,
+        events.topic,
+        events.topic_generation,
+        events.topic_partition,
+        events.op = 'r' as is_read,
+        events.source_lsn,
+        min(events.kafka_offset) as kafka_offset,
+        min(events.ingest_batch) as ingest_batch
+    from {{ events }} as events
+    {%- if keys %}
+    left semi join {{ keys }} as wanted
+        on events.{{ key }} = wanted.{{ key }}
+    {%- endif %}
+    where events.rejection is null and events.{{ bound }}
+    group by
+        events.{{ key }},
+        events.source_epoch,
+        events.topic,
+        events.topic_generation,
+        events.topic_partition,
+        events.op = 'r',
+        events.source_lsn
+) as history
+inner join (
+    select
+        source_epoch,
+        topic,
+        source_lsn,
+        max(source_position) as source_position,
+        max(topic_generation) as topic_generation,
+        min(ingest_batch) as first_batch,
+        max(source_ts) as changed_at,
+        max(ingested_at) as ingested_at,
+        max(ingest_batch) as ingest_batch
+    from {{ reads }}
+    group by source_epoch, topic, source_lsn
+) as snapshot
+    on
+        history.source_epoch <= snapshot.source_epoch
+        and history.topic <=> snapshot.topic
+left join (
+    select
+        source_epoch,
+        topic,
+        topic_generation,
+        topic_partition,
+        min(kafka_offset) as first_offset
+    from {{ reads }}
+    group by source_epoch, topic, topic_generation, topic_partition
+) as part
+    on
+        snapshot.source_epoch = part.source_epoch
+        and history.topic <=> part.topic
+        and history.topic_generation = part.topic_generation
+        and history.topic_partition = part.topic_partition
+group by history.{{ key }}, snapshot.source_epoch
+having
+    count_if(
+        history.source_epoch < snapshot.source_epoch
+        or history.source_lsn < {{ lsn }}
+        or history.source_lsn is null
+    ) > 0
+    and count_if(
+        history.source_epoch = snapshot.source_epoch
+        and history.is_read
+        and history.source_lsn = {{ lsn }}
+    ) = 0
+    and count_if(
+        history.source_epoch = snapshot.source_epoch
+        and history.topic_generation = snapshot.topic_generation
+        and history.source_lsn < {{ lsn }}
+        and coalesce(
+            history.kafka_offset > part.first_offset,
+            history.ingest_batch > snapshot.first_batch
+        )
+    ) = 0
+{%- endmacro %}

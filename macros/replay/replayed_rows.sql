@@ -1,0 +1,38 @@
+{#
+    The relation of the rows that the whole history of some keys gives (see needs_replay), in
+    the columns that folded_rows yields without stored rows.
+
+    A row that a key change began lacks the values that its create left out: they are those of
+    the former key's row when the delete with the same position ended it. So the former key's
+    history before that position is folded too, under the new key; and so on, as the former
+    row may itself have begun with a key change. The first of these rows that knows a
+    column has its value.
+
+    `keys` is a relation with the key's column. Runs statements.
+#}
+{% macro replayed_rows(events, table, keys) -%}
+    {%- set prefix = this.identifier ~ '__replay_' -%}
+    {%- set rows = [prefix ~ 0] -%}
+    {%- do create_scratch_view(
+        rows[0], folded_rows(change_history(events, table, keys), table)
+    ) -%}
+    {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
+    {%- set at = namespace(is_done=false) -%}
+    {%- for step in range(1, 100) if not at.is_done -%}
+        {%- set former = prefix ~ 'former_' ~ step -%}
+        {%- do create_scratch_view(former, former_keys(events, table, rows[-1])) -%}
+        {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
+            {%- do create_scratch_view(
+                prefix ~ step,
+                folded_rows(former_history(events, table, former), table, is_bounded=true)
+            ) -%}
+            {%- do rows.append(prefix ~ step) -%}
+        {%- else -%}
+            {%- set at.is_done = true -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- do run_query(create_temporary_view(
+        prefix ~ 'rows', inherited_rows(table, rows)
+    )) -%}
+    {{ return(prefix ~ 'rows') }}
+{%- endmacro %}

@@ -1,0 +1,44 @@
+{#
+    A delete event for each key that a truncate took away: a truncate has no key of its own.
+
+    Args: the staging model, the relation whose keys there were, and which truncates count.
+    It has no offset, because the partition that it came in says nothing of the rows'.
+#}
+{% macro truncated_rows(events, rows, arrived) -%}
+{%- set table = change_table_of(events) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- if not execute -%}{{ return('') }}{%- endif -%}
+{%- set values = {
+    'event_id': "concat(truncates.event_id, '-', existing." ~ key ~ ')',
+    'topic_partition': 'cast(null as string)',
+    'kafka_offset': 'cast(null as bigint)',
+    'op': "'d'",
+    'changed_at': 'truncates.source_ts',
+    'is_deleted': 'true',
+    'unavailable_columns': 'cast(array() as array<string>)',
+    table['key']: 'existing.' ~ key,
+} -%}
+select distinct
+    {%- for column in event_columns(table) %}
+    {%- if column in values %}
+    {{ values[column] }}
+    {%- elif column in table['columns'] %}
+    null
+    {%- else %}
+    truncates.{{ column }}
+    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
+    {%- endfor %}
+from {{ bronze_events(bronze_relation(table['bronze'])) }} as truncates
+inner join {{ rows }} as existing
+    on
+        truncates.source_epoch = existing.source_epoch
+        and coalesce(
+            truncates.source_position > existing.source_position,
+            truncates.source_ts > existing.changed_at
+        )
+where
+    truncates.op = 't'
+    and truncates.source_lsn in ({{ applied_truncates() | join(', ') }})
+    and {{ arrived | replace('ingest_', 'truncates.ingest_') }}
+    and existing.{{ key }} is not null
+{%- endmacro %}

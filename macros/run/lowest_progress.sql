@@ -1,0 +1,23 @@
+{#
+    Up to which `ingest_batch` the selected silver models that read a bronze table have all
+    read it: 0 where one of them has not been built. A model that is left out of the run does
+    not hold the others back; where none is selected, the one that has read most counts.
+#}
+{% macro lowest_progress(bronze_table) -%}
+    {%- set selected = [] -%}
+    {%- set others = [0] -%}
+    {%- for node in graph.nodes.values() if node.config.materialized == 'cdc_merge' -%}
+        {%- for input in inputs_of(node)
+            if input['name'] == bronze_table and input.get('relation') is none -%}
+            {%- set relation = load_relation(api.Relation.create(
+                schema=node.schema, identifier=node.alias
+            )) -%}
+            {%- set recorded = progress(relation) if relation else {} -%}
+            {%- set read_to = recorded.get('read_to.' ~ bronze_table, 0) | int -%}
+            {%- do (selected if node.unique_id in selected_resources else others).append(
+                read_to
+            ) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {{ return(selected | min if selected else others | max) }}
+{%- endmacro %}

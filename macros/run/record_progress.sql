@@ -1,0 +1,31 @@
+{#
+    After a silver model: record up to where it has read each of its inputs, whether or not
+    that changed a row, and which truncates and complete snapshots it has taken in. A model
+    killed before this reads the same again, which changes nothing, because the
+    fold is the same whatever it has seen.
+#}
+{% macro record_progress() -%}
+    {%- if execute -%}
+        {%- set values = {} -%}
+        {%- set read_from = {} -%}
+        {%- for input in inputs_of(model) -%}
+            {%- set name = 'read_to.' ~ input['name'] -%}
+            {%- do read_from.update({input['name']: progress(this).get(name, 0) | int}) -%}
+            {%- do values.update({name: upper_bound(input)}) -%}
+        {%- endfor -%}
+        {#- for what comes after the run (see arrived_tables) -#}
+        {%- do run_memory('read_from').update({model.unique_id: read_from}) -%}
+        {%- if applied_truncates() -%}
+            {%- do values.update({'truncates': applied_truncates() | join(' ')}) -%}
+        {%- endif -%}
+        {%- for bronze_table in bronze_tables_of(model) -%}
+            {%- set lsns = complete_snapshots(bronze_table, this) -%}
+            {%- if lsns -%}
+                {%- do values.update(
+                    {'complete_snapshots.' ~ bronze_table: lsns | join(' ')}
+                ) -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- do record(this, values) -%}
+    {%- endif -%}
+{%- endmacro %}
