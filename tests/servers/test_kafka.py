@@ -317,7 +317,7 @@ def test_a_failed_build_never_stops_the_ingest(
     process = start_continuous(kafka, lake, log, "--then-build", wrong)
 
     def wait_for_failures(count: int) -> None:
-        end = time.monotonic() + 90
+        end = time.monotonic() + 180
         failure = "the build failed; the next batch retries it"
         while log.read_text().count(failure) < count:
             assert process.poll() is None, log.read_text()

@@ -23,7 +23,7 @@ from tests.support.types_source import (
     row_id,
 )
 
-pytestmark = pytest.mark.timeout(540)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
