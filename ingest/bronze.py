@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.config import REJECTED_TABLE
+from ingest.events import number_of_topic
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
 EVENT_COLUMNS = (
@@ -58,7 +59,7 @@ class Mark:
         read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
             Files do not move it, as they may leave offsets out.
         topic_ids: Kafka's ids of the topics that were read from it.
-        generations: how often each topic was created anew since it was first read.
+        generations: how many times each topic was recreated since it was first read.
     """
 
     batch: int = 0
@@ -300,11 +301,8 @@ def next_batch(last: int, now: datetime) -> int:
 
 def _bronze_columns(table: str, batch: int, generations: dict[str, int]) -> list[Column]:
     text = str(batch)
-    generation = F.lit(0)
-    for topic, number in generations.items():
-        generation = F.when(F.col("topic") == topic, F.lit(number)).otherwise(generation)
     computed = {
-        "topic_generation": generation.cast("int"),
+        "topic_generation": number_of_topic(generations),
         "ingested_at": F.current_timestamp(),
         "ingest_batch": F.lit(batch).cast("bigint"),
         "ingest_date": F.lit(f"{text[:4]}-{text[4:6]}-{text[6:8]}"),

@@ -67,6 +67,14 @@ def _time(milliseconds: Column) -> Column:
     )
 
 
+def number_of_topic(numbers: dict[str, int]) -> Column:
+    """An int for each topic, 0 for those that are not listed."""
+    number = F.lit(0)
+    for topic, its_number in numbers.items():
+        number = F.when(F.col("topic") == topic, F.lit(its_number)).otherwise(number)
+    return number.cast("int")
+
+
 def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     """One record per non-empty line of a file.
 
@@ -209,17 +217,13 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         F.create_map(*[F.lit(part) for pair in topics.tables.items() for part in pair]),
         F.col("topic"),
     )
-    epoch = F.lit(0)
-    for name, number in topics.epochs.items():
-        epoch = F.when(F.col("topic") == name, F.lit(number)).otherwise(epoch)
-
     placed = inner.select(
         *records.columns,
         F.col("body").alias("body"),
         text.alias("text"),
         table_of_topic.alias("bronze_table"),
         op.alias("op"),
-        epoch.cast("int").alias("source_epoch"),
+        number_of_topic(topics.epochs).alias("source_epoch"),
         lsn_text.alias("lsn_text"),
         F.lower(F.lpad(F.hex(lsn), 16, "0")).alias("source_position"),
         lsn.alias("source_lsn"),

@@ -15,6 +15,11 @@
 {%- if table['key_columns'] -%}
     {%- do source_columns.remove(key) -%}
 {%- endif -%}
+{%- set passed = [
+    'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
+    'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
+    'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields'
+] -%}
 with
 
 events as (
@@ -100,23 +105,8 @@ texts as (
 typed as (
 
     select
-        event_id,
-        topic,
-        kafka_partition,
-        kafka_offset,
-        op,
-        source_epoch,
-        source_position,
-        source_lsn,
-        topic_generation,
-        topic_partition,
-        changed_at,
-        ingested_at,
-        ingest_batch,
-        ingest_date,
+        {{ passed | join(',\n        ') }},
         key,
-        is_deleted,
-        fields,
         {%- for column in source_columns %}
         `text_{{ column }}`,
         {%- endfor %}
@@ -146,22 +136,7 @@ typed as (
 checked as (
 
     select
-        event_id,
-        topic,
-        kafka_partition,
-        kafka_offset,
-        op,
-        source_epoch,
-        source_position,
-        source_lsn,
-        topic_generation,
-        topic_partition,
-        changed_at,
-        ingested_at,
-        ingest_batch,
-        ingest_date,
-        is_deleted,
-        fields,
+        {{ passed | join(',\n        ') }},
         `{{ table['columns'] | join('`, `') }}`,
         unavailable_columns,
         nullif(concat_ws('; ',

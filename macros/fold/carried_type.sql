@@ -5,19 +5,7 @@
 {% macro carried_type(value='null') -%}
 cast(
     {{ value }} as array<struct<
-        column_name: string,
-        is_known: boolean,
-        place: struct<
-            source_epoch: int,
-            position: string,
-            read_rank: int,
-            topic_generation: int,
-            kafka_offset: bigint,
-            changed_at: timestamp,
-            op: string,
-            source_lsn: bigint,
-            topic_partition: string
-        >
+        column_name: string, is_known: boolean, place: {{ place_type() | indent(8) }}
     >>
 )
 {%- endmacro %}

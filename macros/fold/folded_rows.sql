@@ -28,7 +28,9 @@
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set carried = carried_names(table) -%}
 {%- set others = table['columns'] | reject('in', carried + [table['key']]) | list -%}
-{%- set remembered = position_columns()[:-2] -%}
+{#- an event has all of them but what only a stored row can know -#}
+{%- set remembered = position_columns()
+    | reject('in', ['position_before_read', 'last_read_at']) | list -%}
 with
 
 events as (

@@ -7,7 +7,7 @@
     grants, hooks and `--empty`, which creates the table and changes no row.
 #}
 {% materialization atomic_overwrite, adapter='spark' %}
-    {%- do stop_at_setting(['ignore', 'append_new_columns', 'fail']) -%}
+    {%- do stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- set state = inputs_state(compiled_code) -%}
@@ -20,12 +20,11 @@
             'main', message='no input has changed', code='', rows_affected=0
         ) -%}
     {%- else -%}
-        {%- set types = column_types('(' ~ compiled_code ~ ')') -%}
-        {%- do create_or_alter_table(
-            target_relation, existing, types, '(' ~ compiled_code ~ ')'
-        ) -%}
+        {%- set rows = '(' ~ compiled_code ~ ')' -%}
+        {%- set types = column_types(rows) -%}
+        {%- do create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
-            {{ overwrite_statement(target_relation, '(' ~ compiled_code ~ ')', types) }}
+            {{ overwrite_statement(target_relation, rows, types) }}
         {%- endcall -%}
         {%- if not flags.EMPTY -%}{%- do record(this, {'inputs': state}) -%}{%- endif -%}
     {%- endif -%}

@@ -10,7 +10,7 @@
     grants, hooks, `--full-refresh` and `--empty`, which creates the table and changes no row.
 #}
 {% materialization cdc_merge, adapter='spark' %}
-    {%- do stop_at_setting(['ignore', 'append_new_columns', 'fail']) -%}
+    {%- do stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- set is_increment = reads_increment() -%}
@@ -41,7 +41,7 @@
                 {%- endif -%}
             {%- endcall -%}
         {%- endif -%}
-        {%- do clear_scratch_view(rows) -%}
+        {%- do clear_scratch_views() -%}
     {%- endif -%}
 
     {%- if not flags.EMPTY -%}{%- do record_progress() -%}{%- endif -%}

@@ -1,17 +1,17 @@
 {#
-    Compute a query once, into files, and name its rows for the statements that follow.
+    Compute a query once, into files, and name its rows for the statements that follow, up to
+    clear_scratch_views.
 
     The files lie in the folder of the schema staging, which holds only views. A cached view
     would not do: each statement analyses all that it was made from, and views on views
     double that every time.
 #}
 {% macro create_scratch_view(name, query) -%}
-    {%- set path = scratch_folder(name) -%}
-    {%- do run_query(
-        "insert overwrite directory '" ~ path ~ "' using parquet " ~ query
-    ) -%}
+    {%- set folder = schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
+    {%- do run_memory('scratch').setdefault(model.unique_id, []).append(folder) -%}
+    {%- do run_query("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {%- do run_query(
         'create or replace temporary view ' ~ name
-        ~ " using parquet options (path '" ~ path ~ "')"
+        ~ " using parquet options (path '" ~ folder ~ "')"
     ) -%}
 {%- endmacro %}

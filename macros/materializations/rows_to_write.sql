@@ -54,7 +54,6 @@
     {%- set replayed = replayed_rows(events, table, replayed_keys) -%}
     {%- set settled = this.identifier ~ '__settled' -%}
     {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
-    {%- set names = '`' ~ columns | join('`, `') ~ '`' -%}
     {%- set query -%}
         select rows.`{{ columns | join('`, rows.`') }}`
             {{- ', rows.fold_kept' if is_increment }}

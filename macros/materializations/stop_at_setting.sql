@@ -2,7 +2,8 @@
     Stop at a setting of dbt's that these materializations do not support: it would be ignored
     without a word.
 #}
-{% macro stop_at_setting(schema_changes) -%}
+{% macro stop_at_setting() -%}
+    {%- set schema_changes = ['ignore', 'append_new_columns', 'fail'] -%}
     {%- set where = "model '" ~ model.name ~ "': " -%}
     {%- for setting in [
         'partition_by', 'clustered_by', 'buckets', 'incremental_strategy',

@@ -27,15 +27,7 @@
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
-    {%- for column in event_columns(table) %}
-    {%- if column in values %}
-    {{ values[column] }}
-    {%- elif column in table['columns'] %}
-    null
-    {%- else %}
-    max(snapshot.{{ column }})
-    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
-    {%- endfor %}
+    {{ event_values(table, values, 'max(snapshot.%s)') }}
 from (
     select
         events.{{ key }},

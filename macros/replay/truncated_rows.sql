@@ -19,15 +19,7 @@
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct
-    {%- for column in event_columns(table) %}
-    {%- if column in values %}
-    {{ values[column] }}
-    {%- elif column in table['columns'] %}
-    null
-    {%- else %}
-    truncates.{{ column }}
-    {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
-    {%- endfor %}
+    {{ event_values(table, values, 'truncates.%s') }}
 from {{ bronze_events(bronze_relation(table['bronze'])) }} as truncates
 inner join {{ rows }} as existing
     on

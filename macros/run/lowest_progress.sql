@@ -1,7 +1,7 @@
 {#
     Up to which `ingest_batch` the selected silver models that read a bronze table have all
-    read it: 0 where one of them has not been built. A model that is left out of the run does
-    not hold the others back; where none is selected, the one that has read most counts.
+    read it: 0 if one of them has not been built. Models that are not selected are ignored; if
+    none is selected, the result is the highest progress of all.
 #}
 {% macro lowest_progress(bronze_table) -%}
     {%- set selected = [] -%}

@@ -1,7 +1,7 @@
 {#
-    True where a model builds on its table, false where it builds it anew: what
-    `is_incremental()` is for dbt's own incremental models. A complete snapshot that the table
-    has not taken in builds it anew, as what the snapshot lacked may be any row.
+    True if a model adds to its table, false if it rebuilds it: the counterpart of
+    `is_incremental()` for dbt's own incremental models. A complete snapshot that is not yet
+    applied rebuilds the table, because any row may be missing from it.
 #}
 {% macro reads_increment() -%}
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}

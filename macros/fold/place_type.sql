@@ -1,0 +1,14 @@
+{# The type of a place (see event_place), as the text that a cast takes. #}
+{% macro place_type() -%}
+struct<
+    source_epoch: int,
+    position: string,
+    read_rank: int,
+    topic_generation: int,
+    kafka_offset: bigint,
+    changed_at: timestamp,
+    op: string,
+    source_lsn: bigint,
+    topic_partition: string
+>
+{%- endmacro %}
