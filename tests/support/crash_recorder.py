@@ -301,14 +301,24 @@ def _put_in_cache(gateway: Any, root: Any, settings: Any, system: Any) -> None:
 
 @contextmanager
 def _stopped(pid: int) -> Iterator[None]:
-    """Have a process stand still."""
+    """Have a process stand still: each of its threads, which may be in a system call."""
     os.kill(pid, signal.SIGSTOP)
     try:
-        while Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "T":
-            time.sleep(0.0005)
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            while _state(thread) not in "TX":
+                time.sleep(0.0005)
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
+
+
+def _state(thread: Path) -> str:
+    """A thread's state as the kernel names it: T is stopped, X is gone."""
+    try:
+        status = (thread / "stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+    return status.rpartition(") ")[2][0]
 
 
 def record(
