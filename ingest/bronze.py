@@ -108,6 +108,8 @@ class Bronze:
         place = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
         self.root = f"{place}/bronze.db"
         self.topic_ids: dict[str, str] = {}
+        # Nobody else writes meanwhile: the ingest holds the lake's lock.
+        self._marks: dict[str, Mark] = {}
 
     def path(self, table: str) -> str:
         """Where a table is."""
@@ -133,6 +135,11 @@ class Bronze:
 
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
+        if table not in self._marks:
+            self._marks[table] = self._stored_mark(table)
+        return self._marks[table]
+
+    def _stored_mark(self, table: str) -> Mark:
         timeline = self._timeline(table)
         if timeline is None:
             return Mark()
@@ -210,6 +217,7 @@ class Bronze:
 
     def _append(self, rows: DataFrame, table: str, mark: Mark, count: int) -> None:
         files = max(1, -(-count // ROWS_A_FILE))
+        self._marks.pop(table, None)
         (
             rows.coalesce(files)
             .write.format("hudi")
@@ -220,6 +228,7 @@ class Bronze:
             .mode("append")
             .save(self.path(table))
         )
+        self._marks[table] = mark
 
     def _has_columns(self, timeline: Any, table: str) -> bool:
         """Whether there is a commit, and the schema of the newest has all columns."""

@@ -22,7 +22,8 @@ from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
-SECONDS_BETWEEN_BATCHES = {"files": 10, "kafka": 0.2}
+# How often it looks for more. A store in a network is asked seldom: each list costs money.
+SECONDS_BETWEEN_LOOKS = {"files": 1, "files at a URL": 10, "kafka": 0.2}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,12 +71,19 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         else:
             checkpoint = f"{lake}/checkpoints/files"
             records = file_records(spark, options.paths, options.topic)
-        seconds = SECONDS_BETWEEN_BATCHES[options.source] if options.continuous else None
+        seconds = _seconds_between_looks(options) if options.continuous else None
         follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, checkpoint, seconds)
         stream.wait(query, batches, follow_up.look)
         follow_up.look()
         return batches.tally, follow_up.succeeded
+
+
+def _seconds_between_looks(options: argparse.Namespace) -> float:
+    source: str = options.source
+    if source == "files" and any("://" in path for path in options.paths):
+        source = "files at a URL"
+    return SECONDS_BETWEEN_LOOKS[source]
 
 
 class _FollowUp:
@@ -195,12 +203,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="start with what Kafka has, wherever bronze is: after offsets vanished",
     )
-    for source, parser_of_source in (("files", files), ("kafka", kafka)):
-        _add_common(parser_of_source, SECONDS_BETWEEN_BATCHES[source])
+    for parser_of_source in (files, kafka):
+        _add_common(parser_of_source)
     return parser
 
 
-def _add_common(parser: argparse.ArgumentParser, seconds: float) -> None:
+def _add_common(parser: argparse.ArgumentParser) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(
         "--once", action="store_true", help="read what is there, then stop (default)"
@@ -208,7 +216,8 @@ def _add_common(parser: argparse.ArgumentParser, seconds: float) -> None:
     mode.add_argument(
         "--continuous",
         action="store_true",
-        help=f"look for more every {seconds} s until stopped (Ctrl-C, SIGTERM)",
+        help="look for more until stopped (Ctrl-C, SIGTERM): five times a second at"
+        " Kafka, every second at a path, every 10 s at a URL",
     )
     parser.add_argument(
         "--then-build",
