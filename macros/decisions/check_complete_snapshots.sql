@@ -28,12 +28,12 @@
                 ) }}
             {%- endfor -%}
             {%- set lsns = complete_snapshots(bronze_table) -%}
-            {%- if lsns -%}
+            {%- if lsns and bronze_table in run_bounds() -%}
                 {%- set found = [] -%}
                 {%- for row in run_query(
                     'select distinct source_lsn from ' ~ bronze_relation(bronze_table)
                     ~ " where op = 'r' and source_lsn in (" ~ lsns | join(', ') ~ ')'
-                    ~ ' and ingest_batch <= ' ~ run_bound(bronze_table)
+                    ~ ' and ingest_batch <= ' ~ run_bounds()[bronze_table]['upper']
                 ) -%}
                     {%- do found.append(row[0] | int) -%}
                 {%- endfor -%}

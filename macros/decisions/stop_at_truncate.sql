@@ -13,12 +13,10 @@
             {%- endif -%}
         {%- endfor -%}
         {%- set decided = var('truncates', {}).keys() | map('string') | list -%}
-        {%- for row in run_query(
-            'select bronze_table, truncates from ' ~ run_bounds_relation()
-        ) -%}
-            {%- for lsn in row[1].split() if lsn not in decided -%}
+        {%- for bronze_table, bounds in run_bounds().items() -%}
+            {%- for lsn in bounds['truncates'] if lsn not in decided -%}
                 {{ exceptions.raise_compiler_error(
-                    'bronze.' ~ row[0] ~ ' holds a TRUNCATE at LSN ' ~ lsn
+                    'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at LSN ' ~ lsn
                     ~ '. Decide what to do about it: dbt build --vars '
                     ~ "'{truncates: {" ~ lsn ~ ": apply}}' marks the table's older rows as"
                     ~ " deleted, ignore keeps them (docs/runbook.md)"

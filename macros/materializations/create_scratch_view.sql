@@ -1,6 +1,6 @@
 {#
     Compute a query once, into files, and name its rows for the statements that follow, up to
-    clear_scratch_views.
+    the end of the run (see clear_scratch_views).
 
     The files lie in the folder of the schema staging, which holds only views. A cached view
     would not do: each statement analyses all that it was made from, and views on views
@@ -8,7 +8,7 @@
 #}
 {% macro create_scratch_view(name, query) -%}
     {%- set folder = schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
-    {%- do run_memory('scratch').setdefault(model.unique_id, []).append(folder) -%}
+    {%- do run_memory('scratch').update({name: folder}) -%}
     {%- do run_query("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {%- do run_query(
         'create or replace temporary view ' ~ name

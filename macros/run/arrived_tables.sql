@@ -9,20 +9,18 @@
     {%- set found = [] -%}
     {%- set merged = results | selectattr('status', 'equalto', 'success')
         | map(attribute='node.unique_id') | list -%}
-    {%- for row in run_query(
-        'select bronze_table, upper_bound from ' ~ run_bounds_relation()
-    ) -%}
+    {%- for bronze_table, bounds in run_bounds().items() -%}
         {%- for staging in graph.nodes.values() if staging.resource_type == 'model'
-            and staging.sources == [['bronze', row[0]]] -%}
+            and staging.sources == [['bronze', bronze_table]] -%}
             {%- for silver in graph.nodes.values() if silver.resource_type == 'model'
                 and silver.depends_on.nodes == [staging.unique_id] and silver.unique_id in merged -%}
                 {%- set read_from = run_memory('read_from').get(silver.unique_id, {}) -%}
-                {%- set lower = read_from.get(row[0], row[1] | int) -%}
-                {%- if lower < row[1] | int -%}
+                {%- set lower = read_from.get(bronze_table, bounds['upper']) -%}
+                {%- if lower < bounds['upper'] -%}
                     {%- do found.append({
-                        'bronze': row[0],
+                        'bronze': bronze_table,
                         'lower': lower,
-                        'upper': row[1] | int,
+                        'upper': bounds['upper'],
                         'staging': staging,
                         'table': change_table(staging.name, staging.config.meta),
                         'silver': silver,

@@ -4,7 +4,7 @@
 #}
 {% macro upper_bound(input) -%}
     {%- if input.get('relation') is none -%}
-        {{ return(run_bound(input['name'])) }}
+        {{ return(run_bounds().get(input['name'], {}).get('upper', 0)) }}
     {%- endif -%}
     {%- set batches = [0] -%}
     {%- for name, value in progress(input['relation']).items() if name.startswith('read_to.') -%}
