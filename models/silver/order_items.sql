@@ -54,13 +54,16 @@ lines as (
 present as (
 
     select
+        concat_ws('-', order_id, product_id) as order_item_id,
         order_id,
         product_id,
         customer_id,
         unit_price,
         quantity,
         discount,
+        cast(unit_price * quantity * (1 - discount) as decimal(20, 4)) as revenue,
         op,
+        false as is_deleted,
         source_epoch,
         source_position,
         source_lsn,
@@ -68,23 +71,47 @@ present as (
         changed_at,
         ingested_at,
         ingest_batch,
-        false as is_deleted,
-        cast(unit_price * quantity * (1 - discount) as decimal(20, 4)) as revenue,
-        concat_ws('-', order_id, product_id) as order_item_id,
-        row_number() over (
-            partition by order_id, product_id
-            order by line_number desc
-        ) as line_rank
+        line_number
 
     from lines
 
 ),
 
+{#
+    A line taken off an order has no event of its own: the order arrives without it. A
+    deleted order arrives as a key and nothing else. Either way, what was held for that
+    order and did not just come is gone.
+#}
 previous as (
 
     {% if reads_increment() %}
 
-        select * from {{ this }}
+        select
+            held.order_item_id,
+            held.order_id,
+            held.product_id,
+            null as customer_id,
+            null as unit_price,
+            null as quantity,
+            null as discount,
+            null as revenue,
+            known_orders.op,
+            true as is_deleted,
+            known_orders.source_epoch,
+            known_orders.source_position,
+            known_orders.source_lsn,
+            known_orders.kafka_offset,
+            known_orders.changed_at,
+            known_orders.ingested_at,
+            known_orders.ingest_batch,
+            -1 as line_number
+
+        from {{ this }} as held
+
+        inner join known_orders
+            on held.order_id = known_orders.order_id
+
+        where not held.is_deleted
 
     {% else %}
 
@@ -95,35 +122,26 @@ previous as (
 
 ),
 
-{#
-    A line taken off an order has no event of its own: the order arrives without it. A
-    deleted order arrives as a key and nothing else. Either way, what was held for that
-    order and did not just come is gone.
-#}
-removed as (
+came_or_gone as (
+
+    select * from present
+
+    union all
+
+    select * from previous
+
+),
+
+ranked as (
 
     select
-        previous.order_item_id,
-        previous.order_id,
-        previous.product_id,
-        known_orders.op,
-        known_orders.source_epoch,
-        known_orders.source_position,
-        known_orders.source_lsn,
-        known_orders.kafka_offset,
-        known_orders.changed_at,
-        known_orders.ingested_at,
-        known_orders.ingest_batch
+        *,
+        row_number() over (
+            partition by order_item_id
+            order by line_number desc
+        ) as line_rank
 
-    from previous
-
-    inner join known_orders
-        on previous.order_id = known_orders.order_id
-
-    left anti join present
-        on previous.order_item_id = present.order_item_id
-
-    where not previous.is_deleted
+    from came_or_gone
 
 ),
 
@@ -149,33 +167,9 @@ order_items as (
         ingest_batch,
         {{ carried_type('array()') }} as carried_columns
 
-    from present
+    from ranked
 
     where line_rank = 1
-
-    union all
-
-    select
-        order_item_id,
-        order_id,
-        product_id,
-        null as customer_id,
-        null as unit_price,
-        null as quantity,
-        null as discount,
-        null as revenue,
-        op,
-        true as is_deleted,
-        source_epoch,
-        source_position,
-        source_lsn,
-        kafka_offset,
-        changed_at,
-        ingested_at,
-        ingest_batch,
-        {{ carried_type('array()') }} as carried_columns
-
-    from removed
 
 )
 
