@@ -24,7 +24,7 @@
         {%- set types = column_types(rows) -%}
         {%- do create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
-            {{ overwrite_statement(target_relation, rows, types) }}
+            {{ insert_statement(target_relation, rows, types) }}
         {%- endcall -%}
         {%- if not flags.EMPTY -%}{%- do record(this, {'inputs': state}) -%}{%- endif -%}
     {%- endif -%}

@@ -33,15 +33,14 @@
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
         {%- else -%}
+            {%- if is_increment -%}{%- do upsert_on_insert(target_relation) -%}{%- endif -%}
             {%- call statement('main') -%}
-                {%- if is_increment -%}
-                    {{ merge_statement(target_relation, state['rows'], columns, state['kept']) }}
-                {%- else -%}
-                    {{ overwrite_statement(target_relation, state['rows'], types) }}
-                {%- endif -%}
+                {{ insert_statement(
+                    target_relation, state['rows'], types,
+                    overwrite=not is_increment, kept=state['kept']
+                ) }}
             {%- endcall -%}
         {%- endif -%}
-        {%- do clear_scratch_views() -%}
     {%- endif -%}
 
     {%- if not flags.EMPTY -%}{%- do record_progress() -%}{%- endif -%}

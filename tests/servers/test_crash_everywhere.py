@@ -39,7 +39,7 @@ pytestmark = pytest.mark.timeout(900)
 # Derby's own points of a build, at most; they are taken at equal distances.
 DERBY_POINTS = 12
 # Hudi records a new column in a commit of its own, which comes before the merge's.
-ADDED = r"^sql merge into silver.orders"
+ADDED = r"^sql insert into silver.orders"
 MODELS = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
 # From one point to another, the kills after which no build succeeds: the tests that are
 # marked in tests/lake/test_crash.py.

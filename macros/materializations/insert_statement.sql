@@ -1,0 +1,33 @@
+{#
+    The statement that writes rows to a table, in one commit: all of them (`overwrite`), or as
+    an upsert by the table's key (see upsert_on_insert). By position, so in the table's own
+    order of columns. `types` are those of `rows`.
+
+    An upsert replaces whole rows. What they do not bring is taken from the stored ones: the
+    columns that `fold_kept` names (where `kept`), and those that the model no longer has.
+#}
+{% macro insert_statement(target, rows, types, overwrite=true, kept=false) -%}
+{%- set key = config.get('unique_key') -%}
+{%- set stored_types = stored_columns(target) -%}
+{%- set dropped = stored_types.keys() | reject('in', types) | list -%}
+insert {{ 'overwrite table' if overwrite else 'into' }} {{ target }}
+select
+{%- for column in stored_types %}
+    {% if column in dropped -%}
+        {{ 'null' if overwrite else 'stored.`' ~ column ~ '`' }}
+    {%- elif kept and column != key and column not in position_columns() -%}
+        case
+            when array_contains(incoming.fold_kept, '{{ column }}') then stored.`{{ column }}`
+            else incoming.`{{ column }}`
+        end
+    {%- else -%}
+        incoming.`{{ column }}`
+    {%- endif %} as `{{ column }}`
+    {{- ',' if not loop.last }}
+{%- endfor %}
+from {{ rows }} as incoming
+{%- if not overwrite and (kept or dropped) %}
+left join {{ target }} as stored
+    on incoming.`{{ key }}` = stored.`{{ key }}`
+{%- endif %}
+{%- endmacro %}
