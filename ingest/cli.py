@@ -23,7 +23,7 @@ from ingest.sources import file_records, kafka_records
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
 # How often it looks for more. A store in a network is asked seldom: each list costs money.
-SECONDS_BETWEEN_LOOKS = {"files": 1, "files at a URL": 10, "kafka": 0.2}
+TRIGGER_SECONDS = {"files": 1, "files at a URL": 10, "kafka": 0.2}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -71,7 +71,7 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         else:
             checkpoint = f"{lake}/checkpoints/files"
             records = file_records(spark, options.paths, options.topic)
-        seconds = _seconds_between_looks(options) if options.continuous else None
+        seconds = _trigger_seconds(options) if options.continuous else None
         follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, checkpoint, seconds)
         stream.wait(query, batches, follow_up.look)
@@ -79,11 +79,11 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
         return batches.tally, follow_up.succeeded
 
 
-def _seconds_between_looks(options: argparse.Namespace) -> float:
+def _trigger_seconds(options: argparse.Namespace) -> float:
     source: str = options.source
     if source == "files" and any("://" in path for path in options.paths):
         source = "files at a URL"
-    return SECONDS_BETWEEN_LOOKS[source]
+    return TRIGGER_SECONDS[source]
 
 
 class _FollowUp:
