@@ -237,8 +237,7 @@ class Bronze:
         utilities = self._apache.hudi.common.table.timeline.TimelineUtils
         newest = timeline.lastInstant().get()
         schema = utilities.getCommitMetadata(newest, timeline).getMetadata("schema") or ""
-        names = [column.split()[0] for column in columns_of(table).split(", ")]
-        return all(f'"name":"{name}"' in schema for name in names)
+        return all(f'"name":"{name}"' in schema for name in _column_names(table))
 
     @property
     def _apache(self) -> Any:
@@ -303,6 +302,10 @@ def columns_of(table: str) -> str:
     return REJECTED_COLUMNS if table == REJECTED_TABLE else EVENT_COLUMNS
 
 
+def _column_names(table: str) -> list[str]:
+    return [column.split()[0] for column in columns_of(table).split(", ")]
+
+
 def next_batch(last: int, now: datetime) -> int:
     """A number above ``last`` that says when, in UTC: yyyyMMddHHmmssSSS."""
     return max(last + 1, int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]))
@@ -318,8 +321,7 @@ def _bronze_columns(table: str, batch: int, generations: dict[str, int]) -> list
     }
     if table == REJECTED_TABLE:
         computed["value"] = F.col("record")
-    names = [column.split()[0] for column in columns_of(table).split(", ")]
-    return [computed.get(name, F.col(name)).alias(name) for name in names]
+    return [computed.get(name, F.col(name)).alias(name) for name in _column_names(table)]
 
 
 def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str]) -> Mark:

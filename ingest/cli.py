@@ -22,8 +22,6 @@ from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
-# How often it looks for more. A store in a network is asked seldom: each list costs money.
-TRIGGER_SECONDS = {"files": 1, "files at a URL": 10, "kafka": 0.2}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -80,10 +78,10 @@ def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
 
 
 def _trigger_seconds(options: argparse.Namespace) -> float:
-    source: str = options.source
-    if source == "files" and any("://" in path for path in options.paths):
-        source = "files at a URL"
-    return TRIGGER_SECONDS[source]
+    """How often it looks for more; a store in a network charges for each list."""
+    if options.source == "kafka":
+        return 0.2
+    return 10 if any("://" in path for path in options.paths) else 1
 
 
 class _FollowUp:

@@ -71,21 +71,8 @@ row_texts as (
 texts as (
 
     select
-        event_id,
-        topic,
-        kafka_partition,
-        kafka_offset,
-        key,
-        op,
-        source_epoch,
-        source_position,
-        source_lsn,
-        topic_generation,
-        topic_partition,
+        row_texts.*,
         source_ts as changed_at,
-        ingested_at,
-        ingest_batch,
-        ingest_date,
         {{ is_deleted('op', 'row_image.deleted') }} as is_deleted,
         json_object_keys(row_text) as fields
         {%- for column in source_columns %},

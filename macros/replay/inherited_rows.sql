@@ -12,10 +12,7 @@
         case
             when
                 {{ relation }}.{{ key }} is not null
-                and not exists(
-                    {{ relation }}.carried_columns,
-                    entry -> entry.column_name = '{{ column }}' and not entry.is_known
-                )
+                and not {{ is_unknown(column, relation ~ '.carried_columns') | indent(16) }}
                 then named_struct('value', {{ relation }}.`{{ column }}`)
         end,
         {%- endfor %}

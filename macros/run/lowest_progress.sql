@@ -1,7 +1,7 @@
 {#
-    Up to which `ingest_batch` the selected silver models that read a bronze table have all
-    read it: 0 if one of them has not been built. Models that are not selected are ignored; if
-    none is selected, the result is the highest progress of all.
+    The highest `ingest_batch` of a bronze table that every selected silver model has read: 0
+    where a model's table does not exist. Models that are not selected are ignored; if no
+    selected model reads the bronze table, the highest progress of any model.
 #}
 {% macro lowest_progress(bronze_table) -%}
     {%- set selected = [] -%}

@@ -122,7 +122,7 @@ previous as (
 
 ),
 
-came_or_gone as (
+candidates as (
 
     select * from present
 
@@ -141,7 +141,7 @@ ranked as (
             order by line_number desc
         ) as line_rank
 
-    from came_or_gone
+    from candidates
 
 ),
 

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.crash_rerun import TOPICS, set_columns, small_project
 from tests.support.lake import Lake
 from tests.support.records import Record, flattened, record
+from tests.support.small_project import TOPICS, set_columns, small_project
 
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "freight": "int"}
 SIZES = """
@@ -73,7 +73,7 @@ class Project:
         (self.models / "gold" / "by_customer.sql").write_text(GOLD)
         (self.models / "log.sql").write_text(LOG)
 
-    def set_sizes(self, columns: str, **settings: str) -> None:
+    def set_sizes(self, columns: str, **settings: Any) -> None:
         """Have the model ``sizes`` select some columns, with some settings."""
         said = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         text = SIZES.format(columns=columns, settings=said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,54 +17,19 @@ from typing import Any
 from serving.storage import open_table, read_columns
 from tests.support.crash_images import END, Image, Images, Paths, unfinished
 from tests.support.lake import Lake, SparkProcess
-from tests.support.project import PROJECT, copy_project
+from tests.support.project import PROJECT
 from tests.support.records import UNAVAILABLE, Record, flattened, record
+from tests.support.small_project import (
+    COLUMNS,
+    MORE_COLUMNS,
+    TOPICS,
+    set_columns,
+    small_project,
+)
 
 # What says when and by which run a row arrived: it differs between two runs.
 ARRIVAL = ("ingested_at", "ingest_batch", "ingest_date")
 Content = dict[str, list[str]]
-
-TOPICS = '[topics]\n"demo.datalake.cdc_events" = "cdc_events"\n'
-SOURCES = """
-sources:
-  - name: bronze
-    schema: bronze
-    tables:
-      - name: cdc_events
-      - name: rejected_events
-"""
-STAGING = """
-{{{{ config(meta={{'key': 'order_id', 'columns': {columns}}}) }}}}
-
-{{{{ change_events(source('bronze', 'cdc_events')) }}}}
-"""
-SILVER = """
-{{ config(unique_key='order_id') }}
-
-{{ current_rows(ref('stg_orders')) }}
-"""
-COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
-MORE_COLUMNS = COLUMNS | {"priority": "int"}
-
-
-def small_project(folder: Path) -> Path:
-    """A project of one silver table with few columns, whose builds take seconds."""
-    copy_project(folder)
-    models = folder / "models"
-    for name in (models, folder / "analyses", folder / "tests"):
-        shutil.rmtree(name)
-    for layer in ("staging", "silver"):
-        (models / layer).mkdir(parents=True)
-    (models / "staging" / "_sources.yml").write_text(SOURCES)
-    (models / "silver" / "orders.sql").write_text(SILVER)
-    set_columns(folder, COLUMNS)
-    return folder
-
-
-def set_columns(project: Path, columns: dict[str, str]) -> None:
-    """Have the staging model of a small project list these columns."""
-    model = project / "models" / "staging" / "stg_orders.sql"
-    model.write_text(STAGING.format(columns=columns))
 
 
 def _event(offset: int, op: str, key: int, **row: Any) -> Record:

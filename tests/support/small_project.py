@@ -1,0 +1,50 @@
+"""A project of one topic and one silver table, for tests that change its models."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.support.project import copy_project
+
+TOPICS = '[topics]\n"demo.datalake.cdc_events" = "cdc_events"\n'
+SOURCES = """
+sources:
+  - name: bronze
+    schema: bronze
+    tables:
+      - name: cdc_events
+      - name: rejected_events
+"""
+STAGING = """
+{{{{ config(meta={{'key': 'order_id', 'columns': {columns}}}) }}}}
+
+{{{{ change_events(source('bronze', 'cdc_events')) }}}}
+"""
+SILVER = """
+{{ config(unique_key='order_id') }}
+
+{{ current_rows(ref('stg_orders')) }}
+"""
+COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
+MORE_COLUMNS = COLUMNS | {"priority": "int"}
+
+
+def small_project(folder: Path) -> Path:
+    """A project of one silver table with few columns, whose builds take seconds."""
+    copy_project(folder)
+    models = folder / "models"
+    for name in (models, folder / "analyses", folder / "tests"):
+        shutil.rmtree(name)
+    for layer in ("staging", "silver"):
+        (models / layer).mkdir(parents=True)
+    (models / "staging" / "_sources.yml").write_text(SOURCES)
+    (models / "silver" / "orders.sql").write_text(SILVER)
+    set_columns(folder, COLUMNS)
+    return folder
+
+
+def set_columns(project: Path, columns: dict[str, str]) -> None:
+    """Have the staging model of a small project list these columns."""
+    model = project / "models" / "staging" / "stg_orders.sql"
+    model.write_text(STAGING.format(columns=columns))
