@@ -1,14 +1,14 @@
 {#
     The LSNs of the truncates to apply to this model's table: those that the variable
-    `truncates` says, and those that it has applied before, but for what the variable says
-    to ignore.
+    `cdc_lakehouse_truncates` says, and those that it has applied before, but for what the
+    variable says to ignore.
 #}
 {% macro applied_truncates() -%}
     {%- set decisions = {} -%}
-    {%- for lsn in recorded_decisions(this, 'truncates') -%}
+    {%- for lsn in cdc_lakehouse.recorded_decisions(this, 'truncates') -%}
         {%- do decisions.update({lsn: 'apply'}) -%}
     {%- endfor -%}
-    {%- for lsn, decision in var('truncates', {}).items() -%}
+    {%- for lsn, decision in var('cdc_lakehouse_truncates', {}).items() -%}
         {%- do decisions.update({lsn | int: decision}) -%}
     {%- endfor -%}
     {%- set lsns = [] -%}

@@ -1,18 +1,18 @@
 {#
-    Stop where the variable `complete_snapshots` names what is no snapshot: every older row
-    would be marked as deleted.
+    Stop where the variable `cdc_lakehouse_complete_snapshots` names what is no snapshot: every
+    older row would be marked as deleted.
 #}
 {% macro check_complete_snapshots() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- set named = var('complete_snapshots', {}) -%}
-        {%- set variable = "variable 'complete_snapshots' " -%}
+        {%- set named = var('cdc_lakehouse_complete_snapshots', {}) -%}
+        {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
         {%- if named is not mapping -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ 'is ' ~ named ~ '; it maps a bronze table to the LSN of its'
                 ~ ' snapshot, or to a list of them'
             ) }}
         {%- endif -%}
-        {%- set sources = bronze_sources() | map(attribute='name') | list -%}
+        {%- set sources = cdc_lakehouse.bronze_sources() | map(attribute='name') | list -%}
         {%- for bronze_table, given in named.items() -%}
             {%- if bronze_table not in sources -%}
                 {{ exceptions.raise_compiler_error(
@@ -27,13 +27,13 @@
                     ~ '; an LSN is a whole number'
                 ) }}
             {%- endfor -%}
-            {%- set lsns = complete_snapshots(bronze_table) -%}
-            {%- if lsns and bronze_table in run_bounds() -%}
+            {%- set lsns = cdc_lakehouse.complete_snapshots(bronze_table) -%}
+            {%- if lsns and bronze_table in cdc_lakehouse.run_bounds() -%}
                 {%- set found = [] -%}
                 {%- for row in run_query(
-                    'select distinct source_lsn from ' ~ bronze_relation(bronze_table)
+                    'select distinct source_lsn from ' ~ cdc_lakehouse.bronze_relation(bronze_table)
                     ~ " where op = 'r' and source_lsn in (" ~ lsns | join(', ') ~ ')'
-                    ~ ' and ingest_batch <= ' ~ run_bounds()[bronze_table]['upper']
+                    ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
                 ) -%}
                     {%- do found.append(row[0] | int) -%}
                 {%- endfor -%}

@@ -1,17 +1,17 @@
 {#
     The LSNs of the snapshots of a bronze table that held every row that there was, oldest
-    first: those that the variable `complete_snapshots` names, and those that a table
-    (`relation`, where one is given) has taken in before.
+    first: those that the variable `cdc_lakehouse_complete_snapshots` names, and those that a
+    table (`relation`, where one is given) has taken in before.
 #}
 {% macro complete_snapshots(bronze_table, relation=none) -%}
-    {%- set given = var('complete_snapshots', {}) -%}
+    {%- set given = var('cdc_lakehouse_complete_snapshots', {}) -%}
     {%- set named = (given.get(bronze_table) or []) if given is mapping else [] -%}
     {%- set lsns = [] -%}
     {%- for lsn in ([named] if named is string or named is number else named) -%}
         {%- do lsns.append(lsn | int) -%}
     {%- endfor -%}
     {%- if relation is not none -%}
-        {%- for lsn in recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
+        {%- for lsn in cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
             {%- do lsns.append(lsn) -%}
         {%- endfor -%}
     {%- endif -%}

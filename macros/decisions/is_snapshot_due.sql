@@ -1,12 +1,13 @@
 {#
-    Whether the variable `complete_snapshots` names a snapshot that a model's table has not
-    taken in yet: the model then builds it anew, as what a snapshot lacked may be any row.
+    Whether the variable `cdc_lakehouse_complete_snapshots` names a snapshot that a model's
+    table has not taken in yet: the model then builds it anew, as what a snapshot lacked may be
+    any row.
 #}
 {% macro is_snapshot_due(node, relation) -%}
-    {%- if not var('complete_snapshots', {}) -%}{{ return(false) }}{%- endif -%}
-    {%- for bronze_table in bronze_tables_of(node) -%}
-        {%- set taken = recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
-        {%- for lsn in complete_snapshots(bronze_table) if lsn not in taken -%}
+    {%- if not var('cdc_lakehouse_complete_snapshots', {}) -%}{{ return(false) }}{%- endif -%}
+    {%- for bronze_table in cdc_lakehouse.bronze_tables_of(node) -%}
+        {%- set taken = cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
+        {%- for lsn in cdc_lakehouse.complete_snapshots(bronze_table) if lsn not in taken -%}
             {{ return(true) }}
         {%- endfor -%}
     {%- endfor -%}

@@ -5,7 +5,7 @@
 {% macro recorded_decisions(relation, name) -%}
     {%- set lsns = [] -%}
     {%- if load_relation(relation) -%}
-        {%- for lsn in progress(relation).get(name, '').split() -%}
+        {%- for lsn in cdc_lakehouse.progress(relation).get(name, '').split() -%}
             {%- do lsns.append(lsn | int) -%}
         {%- endfor -%}
     {%- endif -%}

@@ -8,7 +8,7 @@
     seen and not lost.
 #}
 {% macro change_events(bronze) -%}
-{%- set table = change_table_of(this) -%}
+{%- set table = cdc_lakehouse.change_table_of(this) -%}
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set source_columns = table['columns'].keys() | list -%}
@@ -24,7 +24,7 @@ with
 
 events as (
 
-    select * from {{ bronze_events(bronze) | indent(4) }} as bronze
+    select * from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
 
     where op <> 't'
 
@@ -73,7 +73,7 @@ texts as (
     select
         row_texts.*,
         source_ts as changed_at,
-        {{ is_deleted('op', 'row_image.deleted') }} as is_deleted,
+        {{ cdc_lakehouse.is_deleted('op', 'row_image.deleted') }} as is_deleted,
         json_object_keys(row_text) as fields
         {%- for column in source_columns %},
         `text_{{ column }}`
@@ -99,19 +99,23 @@ typed as (
         {%- endfor %}
         {%- for column, type in table['columns'].items() %}
         {%- if column == key %}
-        {{ key_value(table) | indent(8) }} as `{{ column }}`,
-        {%- elif column in carried_names(table) %}
+        {{ cdc_lakehouse.key_value(table) | indent(8) }} as `{{ column }}`,
+        {%- elif column in cdc_lakehouse.carried_names(table) %}
         case
-            when not is_deleted and not {{ is_unavailable('`text_' ~ column ~ '`') }}
-                then {{ typed('`text_' ~ column ~ '`', type) }}
+            when not is_deleted and not {{ cdc_lakehouse.is_unavailable('`text_' ~ column ~ '`') }}
+                then {{ cdc_lakehouse.typed('`text_' ~ column ~ '`', type) }}
         end as `{{ column }}`,
         {%- else %}
-        case when not is_deleted then {{ typed('`text_' ~ column ~ '`', type) }} end as `{{ column }}`,
+        case
+            when not is_deleted then {{ cdc_lakehouse.typed('`text_' ~ column ~ '`', type) }}
+        end as `{{ column }}`,
         {%- endif %}
         {%- endfor %}
         filter(array(
-            {%- for column in carried_names(table) if column in source_columns %}
-            case when {{ is_unavailable('`text_' ~ column ~ '`') }} then '{{ column }}' end,
+            {%- for column in cdc_lakehouse.carried_names(table) if column in source_columns %}
+            case
+                when {{ cdc_lakehouse.is_unavailable('`text_' ~ column ~ '`') }} then '{{ column }}'
+            end,
             {%- endfor %}
             cast(null as string)
         ), name -> name is not null and not is_deleted) as unavailable_columns
@@ -128,11 +132,13 @@ checked as (
         unavailable_columns,
         nullif(concat_ws('; ',
             {%- for column in key_columns %}
-            {%- set text = key_text(column) %}
+            {%- set text = cdc_lakehouse.key_text(column) %}
+            {%- set type = table['columns'][column] %}
+            {%- set value = cdc_lakehouse.typed(text, type) if table['key_columns'] else '`' ~ key ~ '`' %}
             case
                 when {{ text }} is null then 'no {{ column }}, which is the key'
-                when {{ '`' ~ key ~ '`' if not table['key_columns'] else typed(text, table['columns'][column]) }} is null
-                    then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ table['columns'][column] }}')
+                when {{ value }} is null
+                    then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ type }}')
             end
             {{- ',' if not loop.last }}
             {%- endfor %}

@@ -51,7 +51,7 @@
             ~ "', which is none of its columns"
         ) }}
     {%- endif -%}
-    {%- set taken = position_columns() + [
+    {%- set taken = cdc_lakehouse.position_columns() + [
         'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
         'deleted', 'fields', 'unavailable_columns', 'rejection'
     ] -%}

@@ -1,6 +1,7 @@
 {#
     The declaration that a staging model makes under `meta` (see change_table), for a model
-    that reads it, and `bronze`, the bronze table that it reads. A stand-in while dbt parses, when there is no graph yet.
+    that reads it, and `bronze`, the bronze table that it reads. A stand-in while dbt parses,
+    when there is no graph yet.
 #}
 {% macro change_table_of(events) -%}
     {%- set nodes = [] -%}
@@ -13,7 +14,7 @@
     {%- endif -%}
     {%- if nodes -%}
         {%- set node = nodes | sort(attribute='name') | last -%}
-        {%- set table = change_table(node.name, node.config.meta) -%}
+        {%- set table = cdc_lakehouse.change_table(node.name, node.config.meta) -%}
         {%- do table.update({'bronze': node.sources[0][1]}) -%}
         {{ return(table) }}
     {%- endif -%}

@@ -4,12 +4,13 @@
 #}
 {% macro key_value(table) -%}
 {%- if not table['key_columns'] -%}
-{{ typed(key_text(table['key']), table['columns'][table['key']]) }}
+{{ cdc_lakehouse.typed(cdc_lakehouse.key_text(table['key']), table['columns'][table['key']]) }}
 {%- else -%}
 concat(
     {%- for column in table['key_columns'] %}
+    {%- set text = cdc_lakehouse.key_text(column) %}
     replace(replace(
-        cast({{ typed(key_text(column), table['columns'][column]) }} as string), '\\', '\\\\'
+        cast({{ cdc_lakehouse.typed(text, table['columns'][column]) }} as string), '\\', '\\\\'
     ), '-', '\\-')
     {{- ",\n    '-'," if not loop.last }}
     {%- endfor %}

@@ -4,17 +4,17 @@
     all stored ones.
 #}
 {% macro arrived_events(events, table) -%}
-{%- set arrived = 'rejection is null and ' ~ arrived_in_this_run(table['bronze']) -%}
-select `{{ event_columns(table) | join('`, `') }}`
+{%- set arrived = 'rejection is null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
+select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ arrived }}
-{%- if execute and applied_truncates() %}
+{%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
-{{ truncated_rows(
+{{ cdc_lakehouse.truncated_rows(
     events, '(select * from ' ~ events ~ ' where ' ~ arrived ~ ')',
-    arrived_until_this_run(table['bronze'])
+    cdc_lakehouse.arrived_until_this_run(table['bronze'])
 ) }}
 union all
-{{ truncated_rows(events, this, arrived_in_this_run(table['bronze'])) }}
+{{ cdc_lakehouse.truncated_rows(events, this, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
 {%- endif %}
 {%- endmacro %}

@@ -26,10 +26,10 @@
 #}
 {% macro folded_rows(events, table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set carried = carried_names(table) -%}
+{%- set carried = cdc_lakehouse.carried_names(table) -%}
 {%- set others = table['columns'] | reject('in', carried + [table['key']]) | list -%}
 {#- an event has all of them but what only a stored row can know -#}
-{%- set remembered = position_columns()
+{%- set remembered = cdc_lakehouse.position_columns()
     | reject('in', ['position_before_read', 'last_read_at']) | list -%}
 with
 
@@ -44,7 +44,7 @@ stored as (
 
     select
         target.{{ key }},
-        {%- for column in position_columns() %}
+        {%- for column in cdc_lakehouse.position_columns() %}
         target.{{ column }},
         {%- endfor %}
         target.carried_columns
@@ -74,7 +74,7 @@ versions as (
         {%- endfor %}
         {{ 'fold_bound_epoch' if is_bounded else 'cast(null as int) as fold_bound_epoch' }},
         {{ 'fold_bound_position' if is_bounded else 'cast(null as string) as fold_bound_position' }},
-        {{ carried_type() }} as fold_stored_columns
+        {{ cdc_lakehouse.carried_type() }} as fold_stored_columns
 
     from events
     {%- if stored %}
@@ -85,7 +85,7 @@ versions as (
         {{ key }},
         1 as fold_part,
         null as event_id,
-        {%- for column in position_columns() %}
+        {%- for column in cdc_lakehouse.position_columns() %}
         {{ column }},
         {%- endfor %}
         transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
@@ -186,7 +186,7 @@ placed as (
 
     select
         *,
-        {{ event_place() | indent(8) }} as fold_place
+        {{ cdc_lakehouse.event_place() | indent(8) }} as fold_place
 
     from positions
 
@@ -294,12 +294,12 @@ described as (
                 else named_struct(
                     'column_name', entry.column_name,
                     'is_known', false,
-                    'place', {{ unknown_place() | indent(20) }}
+                    'place', {{ cdc_lakehouse.unknown_place() | indent(20) }}
                 )
             end
         ) as carried_columns
         {%- else %}
-        {{ carried_type('array()') }} as carried_columns
+        {{ cdc_lakehouse.carried_type('array()') }} as carried_columns
         {%- endif %}
 
     from reduced
@@ -361,7 +361,7 @@ folded as (
         fold_lowest_delete as fold_deleted,
         {%- endif %}
         coalesce(
-            {{ needs_replay(stored) | indent(12) }}, false
+            {{ cdc_lakehouse.needs_replay(stored) | indent(12) }}, false
         ) as fold_replays
 
     from described

@@ -4,7 +4,7 @@
 #}
 {% macro is_unknown(column, carried_columns='carried_columns') -%}
 exists(
-    {{ carried_type(carried_columns) }},
+    {{ cdc_lakehouse.carried_type(carried_columns) }},
     carried -> carried.column_name = '{{ column }}' and not carried.is_known
 )
 {%- endmacro %}

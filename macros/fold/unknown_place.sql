@@ -3,5 +3,5 @@
     itself: Spark's interpreted projections fail on a null struct in an array.
 #}
 {% macro unknown_place() -%}
-from_json('{}', '{{ place_type() }}')
+from_json('{}', '{{ cdc_lakehouse.place_type() }}')
 {%- endmacro %}

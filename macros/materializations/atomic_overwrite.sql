@@ -7,26 +7,27 @@
     grants, hooks and `--empty`, which creates the table and changes no row.
 #}
 {% materialization atomic_overwrite, adapter='spark' %}
-    {%- do stop_at_setting() -%}
+    {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- set state = inputs_state(compiled_code) -%}
+    {%- set state = cdc_lakehouse.inputs_state(compiled_code) -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing and (
-        flags.EMPTY or (not should_full_refresh() and progress(this).get('inputs') == state)
+        flags.EMPTY
+        or (not should_full_refresh() and cdc_lakehouse.progress(this).get('inputs') == state)
     ) -%}
         {%- do store_raw_result(
             'main', message='no input has changed', code='', rows_affected=0
         ) -%}
     {%- else -%}
         {%- set rows = '(' ~ compiled_code ~ ')' -%}
-        {%- set types = column_types(rows) -%}
-        {%- do create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- set types = cdc_lakehouse.column_types(rows) -%}
+        {%- do cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
-            {{ insert_statement(target_relation, rows, types) }}
+            {{ cdc_lakehouse.insert_statement(target_relation, rows, types) }}
         {%- endcall -%}
-        {%- if not flags.EMPTY -%}{%- do record(this, {'inputs': state}) -%}{%- endif -%}
+        {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record(this, {'inputs': state}) -%}{%- endif -%}
     {%- endif -%}
 
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}

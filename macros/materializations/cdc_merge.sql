@@ -10,22 +10,22 @@
     grants, hooks, `--full-refresh` and `--empty`, which creates the table and changes no row.
 #}
 {% materialization cdc_merge, adapter='spark' %}
-    {%- do stop_at_setting() -%}
+    {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- set is_increment = reads_increment() -%}
+    {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if is_increment and (flags.EMPTY or nothing_arrived()) -%}
+    {%- if is_increment and (flags.EMPTY or cdc_lakehouse.nothing_arrived()) -%}
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = this.identifier ~ '__rows' -%}
-        {%- do create_scratch_view(rows, compiled_code) -%}
-        {%- set types = column_types(rows) -%}
-        {%- set columns = create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- do cdc_lakehouse.create_scratch_view(rows, compiled_code) -%}
+        {%- set types = cdc_lakehouse.column_types(rows) -%}
+        {%- set columns = cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- set state = {'rows': rows, 'is_empty': false, 'kept': false} -%}
         {%- if 'fold_replays' in types -%}
-            {%- do state.update(rows_to_write(rows, columns, is_increment)) -%}
+            {%- do state.update(cdc_lakehouse.rows_to_write(rows, columns, is_increment)) -%}
         {%- elif is_increment -%}
             {%- set found = run_query('select 1 from ' ~ rows ~ ' limit 1').rows -%}
             {%- do state.update({'is_empty': not found}) -%}
@@ -33,9 +33,9 @@
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
         {%- else -%}
-            {%- if is_increment -%}{%- do upsert_on_insert(target_relation) -%}{%- endif -%}
+            {%- if is_increment -%}{%- do cdc_lakehouse.upsert_on_insert(target_relation) -%}{%- endif -%}
             {%- call statement('main') -%}
-                {{ insert_statement(
+                {{ cdc_lakehouse.insert_statement(
                     target_relation, state['rows'], types,
                     overwrite=not is_increment, kept=state['kept']
                 ) }}
@@ -43,7 +43,7 @@
         {%- endif -%}
     {%- endif -%}
 
-    {%- if not flags.EMPTY -%}{%- do record_progress() -%}{%- endif -%}
+    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record_progress() -%}{%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}

@@ -3,7 +3,7 @@
     of a key that is to be erased.
 #}
 {% macro clear_scratch_views() -%}
-    {%- for folder in run_memory('scratch').values() -%}
+    {%- for folder in cdc_lakehouse.run_memory('scratch').values() -%}
         {%- do run_query(
             "insert overwrite directory '" ~ folder
             ~ "' using parquet select 1 as nothing where false"

@@ -29,19 +29,23 @@
             {{ file_format_clause() }}
             {{ options_clause() }}
             {{ location_clause() }}
-            {{ tblproperties_clause() }}
+            tblproperties (
+                {%- for name, value in cdc_lakehouse.table_properties().items() -%}
+                    '{{ name }}' = '{{ value }}'{{ ', ' if not loop.last }}
+                {%- endfor -%}
+            )
         {%- endcall -%}
-        {%- do run_memory('columns').update({relation | string: wanted}) -%}
+        {%- do cdc_lakehouse.run_memory('columns').update({relation | string: wanted}) -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
-    {%- set stored = stored_columns(relation) -%}
+    {%- set stored = cdc_lakehouse.stored_columns(relation) -%}
     {%- set added = [] -%}
     {%- for column, type in wanted.items() -%}
         {%- if column not in stored -%}
             {%- do added.append(column) -%}
             {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
         {%- elif stored[column] != type -%}
-            {%- do stop_at_type_change(relation, column, stored[column], type) -%}
+            {%- do cdc_lakehouse.stop_at_type_change(relation, column, stored[column], type) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}

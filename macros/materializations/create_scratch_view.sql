@@ -7,8 +7,8 @@
     double that every time.
 #}
 {% macro create_scratch_view(name, query) -%}
-    {%- set folder = schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
-    {%- do run_memory('scratch').update({name: folder}) -%}
+    {%- set folder = cdc_lakehouse.schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
+    {%- do cdc_lakehouse.run_memory('scratch').update({name: folder}) -%}
     {%- do run_query("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {%- do run_query(
         'create or replace temporary view ' ~ name

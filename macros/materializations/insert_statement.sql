@@ -8,14 +8,14 @@
 #}
 {% macro insert_statement(target, rows, types, overwrite=true, kept=false) -%}
 {%- set key = config.get('unique_key') -%}
-{%- set stored_types = stored_columns(target) -%}
+{%- set stored_types = cdc_lakehouse.stored_columns(target) -%}
 {%- set dropped = stored_types.keys() | reject('in', types) | list -%}
 insert {{ 'overwrite table' if overwrite else 'into' }} {{ target }}
 select
 {%- for column in stored_types %}
     {% if column in dropped -%}
         {{ 'null' if overwrite else 'stored.`' ~ column ~ '`' }}
-    {%- elif kept and column != key and column not in position_columns() -%}
+    {%- elif kept and column != key and column not in cdc_lakehouse.position_columns() -%}
         case
             when array_contains(incoming.fold_kept, '{{ column }}') then stored.`{{ column }}`
             else incoming.`{{ column }}`

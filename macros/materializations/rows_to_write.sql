@@ -5,8 +5,8 @@
     waited for a delete or a late event of this increment. Runs statements.
 #}
 {% macro rows_to_write(rows, columns, is_increment) -%}
-    {%- set events = staging_of(model) -%}
-    {%- set table = change_table_of(events) -%}
+    {%- set events = cdc_lakehouse.staging_of(model) -%}
+    {%- set table = cdc_lakehouse.change_table_of(events) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set asked = 'count(*), count_if(fold_replays)' -%}
     {%- if is_increment -%}
@@ -19,7 +19,7 @@
         {%- do keys.append('select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays') -%}
     {%- endif -%}
     {%- set conditions = [] -%}
-    {%- if is_increment and carried_names(table) -%}
+    {%- if is_increment and cdc_lakehouse.carried_names(table) -%}
         {%- if counts[3] is not none -%}
             {%- do conditions.append("entry.place.position >= '" ~ counts[3] ~ "'") -%}
         {%- endif -%}
@@ -48,10 +48,10 @@
     {%- endif -%}
 
     {%- set replayed_keys = this.identifier ~ '__replayed_keys' -%}
-    {%- do create_scratch_view(
+    {%- do cdc_lakehouse.create_scratch_view(
         replayed_keys, 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
-    {%- set replayed = replayed_rows(events, table, replayed_keys) -%}
+    {%- set replayed = cdc_lakehouse.replayed_rows(events, table, replayed_keys) -%}
     {%- set settled = this.identifier ~ '__settled' -%}
     {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
     {%- set query -%}
@@ -73,7 +73,7 @@
             <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
         {%- endif %}
     {%- endset -%}
-    {%- do create_scratch_view(settled, query) -%}
+    {%- do cdc_lakehouse.create_scratch_view(settled, query) -%}
     {%- set found = run_query('select 1 from ' ~ settled ~ ' limit 1').rows -%}
     {{ return({
         'rows': settled,

@@ -6,7 +6,7 @@
     {%- set target_relation = this.incorporate(type='view') -%}
     {%- set text = local_md5(compiled_code) -%}
     {{ run_hooks(pre_hooks) }}
-    {%- if load_relation(this) and progress(this).get('text') == text -%}
+    {%- if load_relation(this) and cdc_lakehouse.progress(this).get('text') == text -%}
         {%- do store_raw_result('main', message='unchanged', code='', rows_affected=0) -%}
     {%- else -%}
         {%- call statement('main') -%}

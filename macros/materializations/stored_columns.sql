@@ -1,6 +1,6 @@
 {# The columns that a table has, by name, with their types; asked once a run. #}
 {% macro stored_columns(relation) -%}
-    {%- set memory = run_memory('columns') -%}
+    {%- set memory = cdc_lakehouse.run_memory('columns') -%}
     {%- if relation | string not in memory -%}
         {%- set types = {} -%}
         {%- for column in adapter.get_columns_in_relation(relation) -%}

@@ -5,7 +5,7 @@
     Not MERGE: it does the same in more steps (docs/decisions/0006-hudi-settings.md).
 #}
 {% macro upsert_on_insert(relation) -%}
-    {%- if progress(relation).get('insert') != 'upsert' -%}
+    {%- if cdc_lakehouse.progress(relation).get('insert') != 'upsert' -%}
         {%- do run_query(
             'alter table ' ~ relation
             ~ " set tblproperties ('hoodie.spark.sql.insert.into.operation' = 'upsert')"

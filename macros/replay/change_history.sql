@@ -7,20 +7,22 @@
 {%- if keys -%}
 select history.* from (
 {%- endif %}
-select `{{ event_columns(table) | join('`, `') }}`
+select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
-where rejection is null and {{ arrived_until_this_run(table['bronze']) }}
-{%- if execute and applied_truncates() %}
+where rejection is null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
+{%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
-{{ truncated_rows(events, events, arrived_until_this_run(table['bronze'])) }}
+{{ cdc_lakehouse.truncated_rows(
+    events, events, cdc_lakehouse.arrived_until_this_run(table['bronze'])
+) }}
 {%- endif %}
 {%- if keys %}
 ) as history
 left semi join {{ keys }} as wanted
     on history.{{ key }} = wanted.{{ key }}
 {%- endif %}
-{%- for lsn in complete_snapshots(table['bronze'], this) if execute %}
+{%- for lsn in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
 union all
-{{ missing_rows(events, table, lsn, keys) }}
+{{ cdc_lakehouse.missing_rows(events, table, lsn, keys) }}
 {%- endfor %}
 {%- endmacro %}

@@ -4,7 +4,7 @@
     `%s` for the column's name.
 #}
 {% macro event_values(table, values, otherwise) -%}
-{%- for column in event_columns(table) %}
+{%- for column in cdc_lakehouse.event_columns(table) %}
     {%- if column in values %}
     {{ values[column] }}
     {%- elif column in table['columns'] %}

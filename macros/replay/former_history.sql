@@ -2,14 +2,14 @@
 {% macro former_history(events, table, former) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 select
-    {%- for column in event_columns(table) if column != 'ingest_batch' %}
+    {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
     {{ 'former.' if column == table['key'] else 'history.' }}`{{ column }}`,
     {%- endfor %}
     greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
     former.fold_bound_epoch,
     former.fold_bound_position
 from (
-    {{ change_history(
+    {{ cdc_lakehouse.change_history(
         events, table, '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')'
     ) | indent(4) }}
 ) as history

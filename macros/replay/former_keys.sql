@@ -22,6 +22,9 @@ inner join {{ events }} as ended
     on
         begun.fold_bound_epoch = ended.source_epoch
         and begun.fold_bound_position = ended.source_position
-where ended.op = 'd' and ended.rejection is null and {{ arrived_until_this_run(table['bronze']) }}
+where
+    ended.op = 'd'
+    and ended.rejection is null
+    and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
 group by begun.{{ key }}, begun.fold_bound_epoch, begun.fold_bound_position
 {%- endmacro %}

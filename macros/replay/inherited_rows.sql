@@ -5,14 +5,14 @@
 {% macro inherited_rows(table, rows) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set known = {} -%}
-{%- for column in carried_names(table) -%}
+{%- for column in cdc_lakehouse.carried_names(table) -%}
     {%- set values -%}
     coalesce(
         {%- for relation in rows %}
         case
             when
                 {{ relation }}.{{ key }} is not null
-                and not {{ is_unknown(column, relation ~ '.carried_columns') | indent(16) }}
+                and not {{ cdc_lakehouse.is_unknown(column, relation ~ '.carried_columns') | indent(16) }}
                 then named_struct('value', {{ relation }}.`{{ column }}`)
         end,
         {%- endfor %}
@@ -29,7 +29,7 @@ select
     {{ rows[0] }}.`{{ column }}`,
     {%- endif %}
     {%- endfor %}
-    {%- for column in position_columns() if column != 'ingest_batch' %}
+    {%- for column in cdc_lakehouse.position_columns() if column != 'ingest_batch' %}
     {{ rows[0] }}.{{ column }},
     {%- endfor %}
     greatest({{ rows | join('.ingest_batch, ') }}.ingest_batch, null) as ingest_batch,

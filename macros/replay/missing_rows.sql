@@ -19,15 +19,15 @@
     'unavailable_columns': 'cast(array() as array<string>)',
     table['key']: 'history.' ~ key,
 } -%}
-{%- set bound = arrived_until_this_run(table['bronze']) -%}
+{%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
 {%- set reads -%}
 (
-        select * from {{ bronze_events(bronze_relation(table['bronze'])) }}
+        select * from {{ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(table['bronze'])) }}
         where op = 'r' and source_lsn = {{ lsn }} and {{ bound }}
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
-    {{ event_values(table, values, 'max(snapshot.%s)') }}
+    {{ cdc_lakehouse.event_values(table, values, 'max(snapshot.%s)') }}
 from (
     select
         events.{{ key }},

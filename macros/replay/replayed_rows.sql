@@ -13,18 +13,20 @@
 {% macro replayed_rows(events, table, keys) -%}
     {%- set prefix = this.identifier ~ '__replay_' -%}
     {%- set rows = [prefix ~ 0] -%}
-    {%- do create_scratch_view(
-        rows[0], folded_rows(change_history(events, table, keys), table)
+    {%- do cdc_lakehouse.create_scratch_view(
+        rows[0], cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
     ) -%}
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- set former = prefix ~ 'former_' ~ step -%}
-        {%- do create_scratch_view(former, former_keys(events, table, rows[-1])) -%}
+        {%- do cdc_lakehouse.create_scratch_view(former, cdc_lakehouse.former_keys(events, table, rows[-1])) -%}
         {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
-            {%- do create_scratch_view(
+            {%- do cdc_lakehouse.create_scratch_view(
                 prefix ~ step,
-                folded_rows(former_history(events, table, former), table, is_bounded=true)
+                cdc_lakehouse.folded_rows(
+                    cdc_lakehouse.former_history(events, table, former), table, is_bounded=true
+                )
             ) -%}
             {%- do rows.append(prefix ~ step) -%}
         {%- else -%}
@@ -32,7 +34,7 @@
         {%- endif -%}
     {%- endfor -%}
     {%- do run_query(create_temporary_view(
-        prefix ~ 'rows', inherited_rows(table, rows)
+        prefix ~ 'rows', cdc_lakehouse.inherited_rows(table, rows)
     )) -%}
     {{ return(prefix ~ 'rows') }}
 {%- endmacro %}

@@ -5,7 +5,7 @@
     It has no offset, because the partition that it came in says nothing of the rows'.
 #}
 {% macro truncated_rows(events, rows, arrived) -%}
-{%- set table = change_table_of(events) -%}
+{%- set table = cdc_lakehouse.change_table_of(events) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- if not execute -%}{{ return('') }}{%- endif -%}
 {%- set values = {
@@ -19,8 +19,8 @@
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct
-    {{ event_values(table, values, 'truncates.%s') }}
-from {{ bronze_events(bronze_relation(table['bronze'])) }} as truncates
+    {{ cdc_lakehouse.event_values(table, values, 'truncates.%s') }}
+from {{ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(table['bronze'])) }} as truncates
 inner join {{ rows }} as existing
     on
         truncates.source_epoch = existing.source_epoch
@@ -30,7 +30,7 @@ inner join {{ rows }} as existing
         )
 where
     truncates.op = 't'
-    and truncates.source_lsn in ({{ applied_truncates() | join(', ') }})
+    and truncates.source_lsn in ({{ cdc_lakehouse.applied_truncates() | join(', ') }})
     and {{ arrived | replace('ingest_', 'truncates.ingest_') }}
     and existing.{{ key }} is not null
 {%- endmacro %}

@@ -8,12 +8,12 @@
 {% macro arrived_in_this_run(input_name) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set bounds = namespace(low=0, high=0) -%}
-    {%- set bounds.low = progress(this).get('read_to.' ~ input_name, 0) | int -%}
-    {%- for input in inputs_of(model) if input['name'] == input_name -%}
-        {%- set bounds.high = upper_bound(input) -%}
+    {%- set bounds.low = cdc_lakehouse.progress(this).get('read_to.' ~ input_name, 0) | int -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) if input['name'] == input_name -%}
+        {%- set bounds.high = cdc_lakehouse.upper_bound(input) -%}
         {%- if bounds.low >= bounds.high -%}{{ return('false') }}{%- endif -%}
         {%- if input.get('relation') is none -%}
-            {{ return(arrived_between(bounds.low, bounds.high)) }}
+            {{ return(cdc_lakehouse.arrived_between(bounds.low, bounds.high)) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return('ingest_batch > ' ~ bounds.low ~ ' and ingest_batch <= ' ~ bounds.high) }}

@@ -9,12 +9,12 @@
     {%- set found = [] -%}
     {%- set merged = results | selectattr('status', 'equalto', 'success')
         | map(attribute='node.unique_id') | list -%}
-    {%- for bronze_table, bounds in run_bounds().items() -%}
+    {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
         {%- for staging in graph.nodes.values() if staging.resource_type == 'model'
             and staging.sources == [['bronze', bronze_table]] -%}
             {%- for silver in graph.nodes.values() if silver.resource_type == 'model'
                 and silver.depends_on.nodes == [staging.unique_id] and silver.unique_id in merged -%}
-                {%- set read_from = run_memory('read_from').get(silver.unique_id, {}) -%}
+                {%- set read_from = cdc_lakehouse.run_memory('read_from').get(silver.unique_id, {}) -%}
                 {%- set lower = read_from.get(bronze_table, bounds['upper']) -%}
                 {%- if lower < bounds['upper'] -%}
                     {%- do found.append({
@@ -22,7 +22,7 @@
                         'lower': lower,
                         'upper': bounds['upper'],
                         'staging': staging,
-                        'table': change_table(staging.name, staging.config.meta),
+                        'table': cdc_lakehouse.change_table(staging.name, staging.config.meta),
                         'silver': silver,
                     }) -%}
                 {%- endif -%}

@@ -6,7 +6,7 @@
 #}
 {% macro inputs_state(text) -%}
     {%- set states = [local_md5(text)] -%}
-    {%- for input in inputs_of(model) -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) -%}
         {%- set commits = run_query(
             "call show_commits(table => '" ~ input['relation'] ~ "', limit => 1)"
         ) -%}

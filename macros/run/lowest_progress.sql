@@ -7,12 +7,12 @@
     {%- set selected = [] -%}
     {%- set others = [0] -%}
     {%- for node in graph.nodes.values() if node.config.materialized == 'cdc_merge' -%}
-        {%- for input in inputs_of(node)
+        {%- for input in cdc_lakehouse.inputs_of(node)
             if input['name'] == bronze_table and input.get('relation') is none -%}
             {%- set relation = load_relation(api.Relation.create(
                 schema=node.schema, identifier=node.alias
             )) -%}
-            {%- set recorded = progress(relation) if relation else {} -%}
+            {%- set recorded = cdc_lakehouse.progress(relation) if relation else {} -%}
             {%- set read_to = recorded.get('read_to.' ~ bronze_table, 0) | int -%}
             {%- do (selected if node.unique_id in selected_resources else others).append(
                 read_to

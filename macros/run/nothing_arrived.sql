@@ -3,10 +3,10 @@
     it runs no query and makes no commit.
 #}
 {% macro nothing_arrived() -%}
-    {%- if not execute or not reads_increment() -%}{{ return(false) }}{%- endif -%}
-    {%- set recorded = progress(this) -%}
-    {%- for input in inputs_of(model) -%}
-        {%- if recorded.get('read_to.' ~ input['name'], 0) | int < upper_bound(input) -%}
+    {%- if not execute or not cdc_lakehouse.reads_increment() -%}{{ return(false) }}{%- endif -%}
+    {%- set recorded = cdc_lakehouse.progress(this) -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) -%}
+        {%- if recorded.get('read_to.' ~ input['name'], 0) | int < cdc_lakehouse.upper_bound(input) -%}
             {{ return(false) }}
         {%- endif -%}
     {%- endfor -%}

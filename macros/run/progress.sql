@@ -4,7 +4,7 @@
     Properties of the catalogue, so that recording costs no commit.
 #}
 {% macro progress(relation) -%}
-    {%- set memory = run_memory('progress') -%}
+    {%- set memory = cdc_lakehouse.run_memory('progress') -%}
     {%- if relation | string not in memory -%}
         {%- set recorded = {} -%}
         {%- for row in run_query('show tblproperties ' ~ relation) -%}

@@ -7,5 +7,5 @@
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}
         {{ return(false) }}
     {%- endif -%}
-    {{ return(not is_snapshot_due(model, this)) }}
+    {{ return(not cdc_lakehouse.is_snapshot_due(model, this)) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {# Record progress in a table's properties (see progress), where it differs. #}
 {% macro record(relation, values) -%}
-    {%- set before = progress(relation) -%}
+    {%- set before = cdc_lakehouse.progress(relation) -%}
     {%- set changed = {} -%}
     {%- set properties = [] -%}
     {%- for name, value in values.items() if before.get(name) != value | string -%}

@@ -8,24 +8,24 @@
     {%- if execute -%}
         {%- set values = {} -%}
         {%- set read_from = {} -%}
-        {%- for input in inputs_of(model) -%}
+        {%- for input in cdc_lakehouse.inputs_of(model) -%}
             {%- set name = 'read_to.' ~ input['name'] -%}
-            {%- do read_from.update({input['name']: progress(this).get(name, 0) | int}) -%}
-            {%- do values.update({name: upper_bound(input)}) -%}
+            {%- do read_from.update({input['name']: cdc_lakehouse.progress(this).get(name, 0) | int}) -%}
+            {%- do values.update({name: cdc_lakehouse.upper_bound(input)}) -%}
         {%- endfor -%}
         {#- for what comes after the run (see arrived_tables) -#}
-        {%- do run_memory('read_from').update({model.unique_id: read_from}) -%}
-        {%- if applied_truncates() -%}
-            {%- do values.update({'truncates': applied_truncates() | join(' ')}) -%}
+        {%- do cdc_lakehouse.run_memory('read_from').update({model.unique_id: read_from}) -%}
+        {%- if cdc_lakehouse.applied_truncates() -%}
+            {%- do values.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
         {%- endif -%}
-        {%- for bronze_table in bronze_tables_of(model) -%}
-            {%- set lsns = complete_snapshots(bronze_table, this) -%}
+        {%- for bronze_table in cdc_lakehouse.bronze_tables_of(model) -%}
+            {%- set lsns = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
             {%- if lsns -%}
                 {%- do values.update(
                     {'complete_snapshots.' ~ bronze_table: lsns | join(' ')}
                 ) -%}
             {%- endif -%}
         {%- endfor -%}
-        {%- do record(this, values) -%}
+        {%- do cdc_lakehouse.record(this, values) -%}
     {%- endif -%}
 {%- endmacro %}

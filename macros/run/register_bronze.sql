@@ -5,7 +5,7 @@
 {% macro register_bronze() -%}
     {%- if execute -%}
         {%- set known = [] -%}
-        {%- for source in bronze_sources() -%}
+        {%- for source in cdc_lakehouse.bronze_sources() -%}
             {%- if loop.first -%}
                 {%- do run_query('create schema if not exists ' ~ source.schema) -%}
                 {%- do run_query(
@@ -26,8 +26,8 @@
                 {#- a session that lives on remembers the files that it has seen -#}
                 {%- do run_query('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
             {%- else -%}
-                {%- set folder = schema_folder(source.schema) -%}
-                {%- if source.name not in written_tables(folder) -%}
+                {%- set folder = cdc_lakehouse.schema_folder(source.schema) -%}
+                {%- if source.name not in cdc_lakehouse.written_tables(folder) -%}
                     {{ exceptions.raise_compiler_error(
                         'bronze.' ~ source.name ~ ' has not been ingested: list its topic'
                         ~ ' in the ingest\'s topics file and run python -m ingest once'

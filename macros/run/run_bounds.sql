@@ -7,16 +7,16 @@
     A table is looked at from where its readers are: the cost follows what is new.
 #}
 {% macro run_bounds() -%}
-    {%- set memory = run_memory('bounds') -%}
+    {%- set memory = cdc_lakehouse.run_memory('bounds') -%}
     {%- if execute and not memory -%}
         {%- set read = [] -%}
         {%- for node in graph.nodes.values()
             if node.resource_type == 'model' and node.unique_id in selected_resources -%}
-            {%- do read.extend(bronze_tables_of(node)) -%}
+            {%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}
         {%- endfor -%}
         {%- set queries = [] -%}
-        {%- for source in bronze_sources() if source.name in read -%}
-            {%- set read_to = lowest_progress(source.name) -%}
+        {%- for source in cdc_lakehouse.bronze_sources() if source.name in read -%}
+            {%- set read_to = cdc_lakehouse.lowest_progress(source.name) -%}
             {%- set query -%}
                 select
                     '{{ source.name }}',
@@ -25,7 +25,7 @@
                         case when op = 't' and ingest_batch > {{ read_to }} then source_lsn end
                     ), ' ')
                 from {{ source.schema }}.{{ source.name }}
-                where ingest_date >= '{{ arrived_between(read_to, read_to)[-11:] }}
+                where ingest_date >= '{{ cdc_lakehouse.arrived_between(read_to, read_to)[-11:] }}
             {%- endset -%}
             {%- do queries.append(query) -%}
         {%- endfor -%}

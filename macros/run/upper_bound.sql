@@ -4,10 +4,11 @@
 #}
 {% macro upper_bound(input) -%}
     {%- if input.get('relation') is none -%}
-        {{ return(run_bounds().get(input['name'], {}).get('upper', 0)) }}
+        {{ return(cdc_lakehouse.run_bounds().get(input['name'], {}).get('upper', 0)) }}
     {%- endif -%}
     {%- set batches = [0] -%}
-    {%- for name, value in progress(input['relation']).items() if name.startswith('read_to.') -%}
+    {%- for name, value in cdc_lakehouse.progress(input['relation']).items()
+        if name.startswith('read_to.') -%}
         {%- do batches.append(value | int) -%}
     {%- endfor -%}
     {{ return(batches | max) }}

@@ -5,7 +5,7 @@
 #}
 {% macro warn_of_restored_source() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- for arrived in arrived_tables() -%}
+        {%- for arrived in cdc_lakehouse.arrived_tables() -%}
             {%- set silver = arrived['silver'].schema ~ '.' ~ arrived['silver'].alias -%}
             {%- set newest = run_query(
                 'select coalesce(max(ingest_batch), 0), coalesce(max(kafka_offset), -1) from '
@@ -21,7 +21,7 @@
                     ~ ' and arrived.source_epoch = before.source_epoch'
                     ~ ' and before.ingest_batch <= ' ~ arrived['lower']
                     ~ ' where arrived.rejection is null and arrived.kafka_offset > ' ~ newest[1]
-                    ~ ' and ' ~ arrived_between(arrived['lower'], arrived['upper'])
+                    ~ ' and ' ~ cdc_lakehouse.arrived_between(arrived['lower'], arrived['upper'])
                       | replace('ingest_', 'arrived.ingest_')
                 ).rows[0][0] -%}
                 {%- if unseen -%}

@@ -5,12 +5,12 @@
 {% macro warn_of_unlisted_fields() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
         {%- set queries = [] -%}
-        {%- for arrived in arrived_tables() -%}
+        {%- for arrived in cdc_lakehouse.arrived_tables() -%}
             {%- do queries.append(
                 "select distinct '" ~ arrived['staging'].name ~ "' as staging, field"
                 ~ ' from (select explode(fields) as field from '
                 ~ arrived['staging'].schema ~ '.' ~ arrived['staging'].alias
-                ~ ' where ' ~ arrived_between(arrived['lower'], arrived['upper']) ~ ')'
+                ~ ' where ' ~ cdc_lakehouse.arrived_between(arrived['lower'], arrived['upper']) ~ ')'
                 ~ " where field not like '\\_\\_%' and field not in ('"
                 ~ arrived['table']['columns'] | join("', '") ~ "')"
             ) -%}

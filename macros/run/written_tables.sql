@@ -1,6 +1,6 @@
 {# The names of the Hudi tables below a folder, whether or not the catalogue knows them. #}
 {% macro written_tables(folder) -%}
-    {%- set memory = run_memory('written') -%}
+    {%- set memory = cdc_lakehouse.run_memory('written') -%}
     {%- if folder not in memory -%}
         {%- set names = [] -%}
         {%- for row in run_query(

@@ -72,8 +72,8 @@ LIVE_ORDERS = {1, 2, 4, 6}
 
 
 def named(snapshots: object) -> tuple[str, str]:
-    """The variable ``complete_snapshots``."""
-    return ("--vars", json.dumps({"complete_snapshots": snapshots}))
+    """The variable ``cdc_lakehouse_complete_snapshots``."""
+    return ("--vars", json.dumps({"cdc_lakehouse_complete_snapshots": snapshots}))
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_rows_of_an_earlier_epoch_are_missing_too(scenario: Scenario) -> None:
         ({"cdc_events": ["x200"]}, "gives 'x200' for cdc_events; an LSN is a whole numb"),
         (
             [200],
-            "variable 'complete_snapshots' is [200]; it maps a bronze table to the LSN",
+            "cdc_lakehouse_complete_snapshots' is [200]; it maps a bronze table to the LSN",
         ),
     ],
 )

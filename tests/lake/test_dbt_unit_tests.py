@@ -1,4 +1,4 @@
-"""The models' own unit tests: dbt runs them only when ``unit_tests`` is true."""
+"""The models' own unit tests, which the variable ``cdc_lakehouse_unit_tests`` adds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def test_unit_tests_of_the_models_pass(lake: Lake) -> None:
     # dbt reads the columns of the tables that a test replaces; rows are not needed.
     models = ("orders", "order_items", "products")
     lake.build([order("c", 1, 1, 1)], "-s", "stg_orders", "stg_products", *models)
-    variable = ("--vars", "{unit_tests: true}")
+    variable = ("--vars", "{cdc_lakehouse_unit_tests: true}")
     answer = lake.dbt("test", "-s", "test_type:unit", *variable)
     outcomes = {
         name: node["status"]

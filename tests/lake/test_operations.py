@@ -68,9 +68,9 @@ THIRD: list[Record] = [
 
 
 def decided(**decisions: str) -> tuple[str, str]:
-    """The variable ``truncates``, by LSN."""
+    """The variable ``cdc_lakehouse_truncates``, by LSN."""
     known = {name.removeprefix("lsn"): value for name, value in decisions.items()}
-    return ("--vars", json.dumps({"truncates": known}))
+    return ("--vars", json.dumps({"cdc_lakehouse_truncates": known}))
 
 
 DECIDED = decided(lsn200="ignore", lsn300="apply")
@@ -261,7 +261,7 @@ def test_second_build_names_the_process_of_the_first(builds: Builds) -> None:
 
 
 def test_missing_bronze_table_is_named(builds: Builds) -> None:
-    answer = builds.lake.try_dbt("run", "--vars", "{base_tables: true}")
+    answer = builds.lake.try_dbt("run", "--vars", "{cdc_lakehouse_base_tables: true}")
     assert not answer["success"]
     assert "bronze.categories has not been ingested: list its topic" in messages(answer)
 
@@ -272,7 +272,7 @@ def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
     copy = copy_project(tmp_path / "project")
     model = copy / "models/silver/rejected_rows.sql"
     text = model.read_text()
-    line = "    'products': ref('stg_products'),\n"
+    line = "    ref('stg_products'),\n"
     assert line in text
     model.write_text(text.replace(line, ""))
     answer = builds.lake.try_dbt("run", "-s", "stg_orders", project=copy)
@@ -287,7 +287,7 @@ def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> Non
     run = f"run -s stg_orders orders --target-path {shlex.quote(str(tmp_path))}"
 
     lake.land([order("c", 77, 7_000, 700)])
-    wrong = f"{run} --vars '{{complete_snapshots: {{cdc_events: 5}}}}'"
+    wrong = f"{run} --vars '{{cdc_lakehouse_complete_snapshots: {{cdc_events: 5}}}}'"
     done = lake.ingest(landing, "--then-build", wrong)
     failed, counts = done.out.splitlines()
     assert failed.startswith("the build failed (")

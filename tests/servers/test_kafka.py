@@ -313,7 +313,8 @@ def test_a_failed_build_never_stops_the_ingest(
     lake = new_lake()
     produce(kafka, event(10))
     log = tmp_path / "log"
-    wrong = "run -s stg_orders orders --vars '{complete_snapshots: {cdc_events: 5}}'"
+    variables = "{cdc_lakehouse_complete_snapshots: {cdc_events: 5}}"
+    wrong = f"run -s stg_orders orders --vars '{variables}'"
     process = start_continuous(kafka, lake, log, "--then-build", wrong)
 
     def wait_for_failures(count: int) -> None:

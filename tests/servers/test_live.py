@@ -144,6 +144,6 @@ def test_a_lost_slot(pipeline: Pipeline) -> None:
             reads = [row for row in lake.rows(f"bronze.{table}") if row["op"] == "r"]
             snapshots[table] = max(row["source_lsn"] for row in reads)
     assert pipeline.stop() == 0
-    pipeline.run_once(variables={"complete_snapshots": snapshots})
+    pipeline.run_once(variables={"cdc_lakehouse_complete_snapshots": snapshots})
     assert 11 not in lines()
     assert_equal_to_source(pipeline)

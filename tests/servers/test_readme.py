@@ -46,8 +46,7 @@ def project(tmp_path: Path) -> Path:
     rejected = copy / "models/silver/rejected_rows.sql"
     rejected.write_text(
         rejected.read_text().replace(
-            "'orders': ref('stg_orders'),",
-            "'orders': ref('stg_orders'),\n    'vendors': ref('stg_vendors'),",
+            "    ref('stg_orders'),\n", "    ref('stg_orders'),\n    ref('stg_vendors'),\n"
         )
     )
     return copy

@@ -56,7 +56,7 @@ class Pipeline:
         build: str = "run",
         variables: dict[str, Any] | None = None,
     ) -> list[str]:
-        all_variables = json.dumps({"base_tables": True, **(variables or {})})
+        all_variables = json.dumps({"cdc_lakehouse_base_tables": True, **(variables or {})})
         return [
             *(sys.executable, "-m", "ingest", "kafka"),
             *("--bootstrap-servers", self.stack.bootstrap_servers),

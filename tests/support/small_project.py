@@ -26,6 +26,12 @@ SILVER = """
 
 {{ current_rows(ref('stg_orders')) }}
 """
+# What a build asks for; it costs nothing, as no model reads it.
+REJECTED = """
+{{ config(materialized='ephemeral') }}
+
+{{ rejected_rows([ref('stg_orders')]) }}
+"""
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
 MORE_COLUMNS = COLUMNS | {"priority": "int"}
 
@@ -40,6 +46,7 @@ def small_project(folder: Path) -> Path:
         (models / layer).mkdir(parents=True)
     (models / "staging" / "_sources.yml").write_text(SOURCES)
     (models / "silver" / "orders.sql").write_text(SILVER)
+    (models / "silver" / "rejected_rows.sql").write_text(REJECTED)
     set_columns(folder, COLUMNS)
     return folder
 

@@ -243,9 +243,9 @@ def declare(project: Path, types: Sequence[Type], topics: dict[str, str]) -> lis
         f"      - name: {group}\n        description: Types.\n" for group in groups
     )
     _insert_after(project / "models/staging/_sources.yml", "    tables:\n", sources)
-    rejected = "".join(f"    '{group}': ref('stg_{group}'),\n" for group in groups)
+    rejected = "".join(f"    ref('stg_{group}'),\n" for group in groups)
     _insert_after(
-        project / "models/silver/rejected_rows.sql", "set change_tables = {\n", rejected
+        project / "models/silver/rejected_rows.sql", "set staging_models = [\n", rejected
     )
     for group in groups:
         declared = {row.column: row.declared for row in types if row.group == group}

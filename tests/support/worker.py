@@ -49,7 +49,7 @@ def run_ingest(arguments: list[str]) -> dict[str, Any]:
 
 
 # Variables that change what a run does, not what dbt parses.
-READ_BY_RUNS = {"truncates", "complete_snapshots"}
+READ_BY_RUNS = {"cdc_lakehouse_truncates", "cdc_lakehouse_complete_snapshots"}
 # What dbt parsed of the project itself, which no test edits.
 _manifests: dict[str, Any] = {}
 

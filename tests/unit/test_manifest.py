@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -120,7 +121,11 @@ def test_every_column_of_gold_is_described(models: list[Node]) -> None:
                 assert column["description"], (model["name"], name)
 
 
-def test_hudi_options_are_known(models: list[Node]) -> None:
+def test_hudi_options_are_known(models: list[Node], manifest: dict[str, Any]) -> None:
+    macro = manifest["macros"]["macro.cdc_lakehouse.table_properties"]["macro_sql"]
+    ours = dict(re.findall(r"'([\w.]+)': '(\w+)'", macro))
+    assert (ours["type"], ours["hoodie.write.table.version"]) == ("cow", "6")
+    assert set(ours) <= HUDI_OPTIONS
     for model in models:
         options = {
             **(model["config"].get("tblproperties") or {}),
@@ -129,13 +134,11 @@ def test_hudi_options_are_known(models: list[Node]) -> None:
         assert set(options) <= HUDI_OPTIONS, model["name"]
 
 
-def test_tables_are_of_the_version_that_athena_reads(models: list[Node]) -> None:
+def test_no_model_leaves_the_version_that_athena_reads(models: list[Node]) -> None:
     for model in models:
         if layer(model) != "staging":
-            options = model["config"]["tblproperties"]
-            assert options["type"] == "cow", model["name"]
-            assert options["hoodie.write.table.version"] == "6", model["name"]
-            assert options["hoodie.write.auto.upgrade"] == "false", model["name"]
+            own = model["config"].get("tblproperties") or {}
+            assert not own.keys() & {"type", "hoodie.write.table.version"}, model["name"]
             assert model["config"]["file_format"] == "hudi", model["name"]
 
 
@@ -286,7 +289,6 @@ def test_right_setting_is_taken() -> None:
 
 def declared(meta: str) -> str:
     """Render the macro that checks a declaration, as dbt renders it."""
-    import re
     from types import SimpleNamespace
 
     from dbt_common.exceptions import CompilationError
@@ -309,7 +311,7 @@ def declared(meta: str) -> str:
         "return": give_back,
         "exceptions": SimpleNamespace(raise_compiler_error=complain),
         "modules": SimpleNamespace(re=re),
-        "position_columns": lambda: names,
+        "cdc_lakehouse": SimpleNamespace(position_columns=lambda: names),
     }
     try:
         environment.from_string(f"{text}{{{{ change_table('stg_odd', {meta}) }}}}").render()

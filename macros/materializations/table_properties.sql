@@ -1,0 +1,23 @@
+{#
+    The properties that a table is created with, name to value: ours, and over them the model's
+    own `tblproperties`. Table version 6 is the newest that Athena and Trino read; Spark's
+    catalogue registers the tables, and Hudi's sync would do it once more; a day of versions is
+    kept so that a long query keeps its files. What each of the others saves:
+    docs/decisions/0006-hudi-settings.md.
+#}
+{% macro table_properties() -%}
+    {%- set properties = {
+        'type': 'cow',
+        'hoodie.write.table.version': '6',
+        'hoodie.write.auto.upgrade': 'false',
+        'hoodie.metadata.enable': 'false',
+        'hoodie.embed.timeline.server': 'false',
+        'hoodie.write.markers.type': 'DIRECT',
+        'hoodie.datasource.hive_sync.enable': 'false',
+        'hoodie.datasource.meta.sync.enable': 'false',
+        'hoodie.cleaner.policy': 'KEEP_LATEST_BY_HOURS',
+        'hoodie.cleaner.hours.retained': '24',
+    } -%}
+    {%- do properties.update(config.get('tblproperties') or {}) -%}
+    {{ return(properties) }}
+{%- endmacro %}

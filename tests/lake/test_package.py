@@ -1,0 +1,140 @@
+"""The README's dbt project that lists this one as a package, with the files shown there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import NewLake
+from tests.support.lake import Lake
+from tests.support.project import PROJECT
+from tests.support.records import Record, flattened, record
+
+# Not in the README: what else such a project may hold.
+PAID = """
+{{ config(
+    materialized='atomic_overwrite', file_format='hudi', schema='gold',
+    unique_key='is_large'
+) }}
+
+select amount > 5 as is_large, sum(amount) as amount from {{ ref('payments') }}
+where not is_deleted
+group by amount > 5
+"""
+
+
+def files() -> dict[str, str]:
+    """The section's files, by path."""
+    text = (PROJECT / "README.md").read_text(encoding="utf-8")
+    section = text.partition("## In a dbt project of your own")[2].partition("\n## ")[0]
+    for command in (
+        "dbt deps --project-dir ../shop",
+        "python -m ingest files landing/ --topics ../shop/topics.toml",
+        "dbt build --project-dir ../shop --profiles-dir profiles",
+    ):
+        assert f"    {command}\n" in section
+    found = re.findall(
+        r"^`([\w/.]+)`[^`]*:\n\n```\w+\n(.*?)```$", section, re.DOTALL | re.M
+    )
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, as its user writes it."""
+    folder = tmp_path_factory.mktemp("package") / "shop"
+    for name, text in files().items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text.replace("../cdc-lakehouse", str(PROJECT)))
+    (folder / "models/paid.sql").write_text(PAID)
+    # Where the tests' process looks for it.
+    (folder / "profiles").symlink_to(PROJECT / "profiles")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def shop_lake(shop: Path, new_lake: NewLake) -> Lake:
+    """A lake with three payments, one of which cannot be typed; the package is there."""
+    lake = new_lake(shop / "topics.toml")
+    places = ("--project-dir", str(shop), "--profiles-dir", "profiles")
+    command = [sys.executable, "-m", "dbt.cli.main", "deps", *places]
+    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=60)
+    lake.land(
+        [
+            payment("c", 1, 10, "1.50"),
+            payment("c", 2, 20, "2.50"),
+            payment("c", 3, 30, "dear"),
+            payment("u", 1, 40, "9.90"),
+            payment("d", 2, 50, "2.50"),
+        ]
+    )
+    assert lake.ingest().code == 0
+    return lake
+
+
+def payment(op: str, key: int, lsn: int, amount: str) -> Record:
+    """A change of a payment."""
+    row = {"payment_id": key, "amount": amount}
+    value = flattened(op, row, lsn)
+    return record({"payment_id": key}, value, lsn, topic="shop.public.payments")
+
+
+def test_package_builds_the_tables_of_another_project(shop: Path, shop_lake: Lake) -> None:
+    """A first build, an increment, a full refresh; none of Northwind's models is there."""
+    built = shop_lake.dbt("build", project=shop)["nodes"]
+    models = {name for name, node in built.items() if node["kind"] == "model"}
+    assert models == {"stg_payments", "payments", "rejected_rows", "paid"}
+    assert current(shop_lake) == {1: (Decimal("9.90"), False), 2: (None, True)}
+    rejected = shop_lake.rows("silver.rejected_rows")
+    assert [(row["table_name"], row["reason"]) for row in rejected] == [
+        ("payments", "amount: 'dear' is no decimal(12,2)")
+    ]
+    paid = {row["is_large"]: row["amount"] for row in shop_lake.rows("gold.paid")}
+    assert paid == {True: Decimal("9.90")}
+
+    shop_lake.land([payment("c", 4, 60, "4.00"), payment("u", 2, 45, "7.00")])
+    assert shop_lake.ingest().code == 0
+    shop_lake.dbt("build", project=shop)
+    found = current(shop_lake)
+    assert found == {
+        1: (Decimal("9.90"), False),
+        2: (None, True),
+        4: (Decimal("4.00"), False),
+    }
+    shop_lake.dbt("build", "--full-refresh", project=shop)
+    assert current(shop_lake) == found
+
+
+def test_its_tables_are_of_the_version_that_athena_reads(shop_lake: Lake) -> None:
+    for table in ("silver.payments", "silver.rejected_rows", "gold.paid"):
+        assert shop_lake.tables.properties(table)["hoodie.table.version"] == "6", table
+
+
+def test_project_without_a_table_for_rejected_rows_is_refused(
+    shop: Path, shop_lake: Lake
+) -> None:
+    model = shop / "models/silver/rejected_rows.sql"
+    text = model.read_text()
+    model.unlink()
+    answer: dict[str, Any] = shop_lake.try_dbt("build", project=shop)
+    model.write_text(text)
+    assert not answer["success"]
+    said = str([answer["error"], answer["said"], answer["nodes"]])
+    assert (
+        "no model 'rejected_rows', where rejected rows of 'stg_payments' would go" in said
+    )
+
+
+def current(lake: Lake) -> dict[int, tuple[Decimal | None, bool]]:
+    """The amount of each payment, and whether it is deleted."""
+    return {
+        row["payment_id"]: (row["amount"], row["is_deleted"])
+        for row in lake.rows("silver.payments")
+    }
