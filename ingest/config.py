@@ -51,10 +51,18 @@ def lake_folder(otherwise: str) -> Path:
 
 @dataclass(frozen=True)
 class Topics:
-    """Bronze table and source epoch of every configured topic."""
+    """What ``topics.toml`` says of each topic.
+
+    Attributes:
+        tables: the bronze table.
+        epochs: the source epoch, 0 where nothing is said.
+        source_tables: the source's tables whose events it carries, where its name does not
+            say it.
+    """
 
     tables: dict[str, str]
     epochs: dict[str, int]
+    source_tables: dict[str, list[str]]
 
 
 def read_topics(path: Path = TOPICS_FILE) -> Topics:
@@ -62,19 +70,22 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
 
     Raises:
         UserError: the file is missing, is no TOML, or says something else than
-            ``[topics]`` (topic to table name) and ``[epochs]`` (topic to a whole
-            number from 0).
+            ``[topics]`` (topic to table name), ``[epochs]`` (topic to a whole number from
+            0) and ``[source_tables]`` (topic to a list of names).
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
 
-    unknown = sorted(content.keys() - {"topics", "epochs"})
+    known = ("topics", "epochs", "source_tables")
+    unknown = sorted(content.keys() - {*known})
     if unknown:
-        raise UserError(f"{path}: unknown section [{unknown[0]}]; known: topics, epochs")
+        raise UserError(
+            f"{path}: unknown section [{unknown[0]}]; known: {', '.join(known)}"
+        )
 
-    tables, epochs = content.get("topics", {}), content.get("epochs", {})
+    tables, epochs, source_tables = (content.get(section, {}) for section in known)
     if not tables:
         raise UserError(f"{path}: [topics] names no topic, so there is nothing to ingest")
     for topic, table in tables.items():
@@ -87,11 +98,21 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
             raise UserError(
                 f"{path}: '{REJECTED_TABLE}' is the quarantine, no topic's table"
             )
+    for section in known[1:]:
+        for topic in content.get(section, {}):
+            if topic not in tables:
+                raise UserError(
+                    f"{path}: [{section}] names '{topic}', which [topics] lacks"
+                )
     for topic, epoch in epochs.items():
-        if topic not in tables:
-            raise UserError(f"{path}: [epochs] names '{topic}', which [topics] lacks")
         if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
             raise UserError(
                 f"{path}: the epoch of '{topic}' is {epoch!r}; it is a whole number from 0"
             )
-    return Topics(tables=tables, epochs=epochs)
+    for topic, names in source_tables.items():
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise UserError(
+                f"{path}: the source tables of '{topic}' are {names!r}; they are a list of"
+                " names"
+            )
+    return Topics(tables, epochs, source_tables)

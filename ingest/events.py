@@ -75,6 +75,24 @@ def number_of_topic(numbers: dict[str, int]) -> Column:
     return number.cast("int")
 
 
+def _is_of_another_table(topics: Topics) -> Column:
+    """Whether an event names another table than those whose events its topic carries.
+
+    Debezium names a topic ``<prefix>.<schema>.<table>``, with ``_`` for characters that a
+    topic cannot have. Of a topic with another kind of name only the topics file can say it.
+    """
+    named = F.lit(None).cast("array<string>")
+    for topic, names in topics.source_tables.items():
+        tables = F.array(*[F.lit(name) for name in names]).cast("array<string>")
+        named = F.when(F.col("topic") == topic, tables).otherwise(named)
+    ending = F.concat(F.lit("."), F.regexp_replace("source_table", r"[^A-Za-z0-9._-]", "_"))
+    return (
+        F.when(named.isNotNull(), ~F.array_contains(named, F.col("source_table")))
+        .when(F.col("topic").like("%.%.%"), ~F.col("topic").endswith(ending))
+        .otherwise(F.lit(False))
+    )
+
+
 def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     """One record per non-empty line of a file.
 
@@ -178,7 +196,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
 
     Args:
         records: the columns of ``RECORD``.
-        topics: which table a topic's events go to, and its epoch.
+        topics: which table a topic's events go to, its epoch, and whose events they are.
 
     Returns:
         The records with ``destination`` (a bronze table, ``rejected_events`` or
@@ -283,6 +301,14 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
             F.concat(
                 F.lit("no table: ingest/topics.toml does not list the topic "),
                 _quoted(F.col("topic")),
+            ),
+        )
+        .when(
+            _is_of_another_table(topics),
+            F.concat(
+                F.lit("of another table: "),
+                _quoted(F.col("source_table")),
+                F.lit("; [source_tables] in ingest/topics.toml says which a topic carries"),
             ),
         )
     )

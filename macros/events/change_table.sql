@@ -6,8 +6,9 @@
 
     A setting that is missing, wrong or misspelt is a compile error that names the model
     and the setting. Types: bigint, boolean, bpchar (trailing blanks are padding), date,
-    decimal(p,s), double, int, json (text as the source has it), smallint, string,
-    timestamp (without a zone), timestamptz (an instant).
+    decimal(p,s), decimal(p,s) base64 (of `decimal.handling.mode=precise`), double, int, json
+    (text as the source has it), smallint, string, timestamp (without a zone), timestamp(p)
+    (of p digits: Debezium sends milliseconds up to 3), timestamptz (an instant).
 #}
 {% macro change_table(name, meta) -%}
     {%- set types = [
@@ -62,11 +63,14 @@
         ) }}
     {%- endif -%}
     {%- for column, type in meta['columns'].items() -%}
-        {%- set is_decimal = modules.re.fullmatch('decimal\\([0-9]+, *[0-9]+\\)', type) -%}
-        {%- if type not in types and not is_decimal -%}
+        {%- set has_arguments = modules.re.fullmatch(
+            'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
+        ) -%}
+        {%- if type not in types and not has_arguments -%}
             {{ exceptions.raise_compiler_error(
                 where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
-                ~ type ~ "'; known: " ~ types | join(', ') ~ ', decimal(p,s)'
+                ~ type ~ "'; known: " ~ types | join(', ')
+                ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
             ) }}
         {%- endif -%}
         {%- if column in taken -%}

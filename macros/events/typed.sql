@@ -1,10 +1,11 @@
 {#
     A column's text as the type that the source has, null where it is none.
 
-    Debezium sends a date as days since 1970, a timestamp as microseconds, an instant as
-    ISO text in UTC, and all of them as ISO text with `time.precision.mode=isostring`. A
-    number beyond what PostgreSQL can hold (4714 BC to 5874897, or 294246 of a timestamp)
-    stands for infinity, or for a time that 64 bits do not hold.
+    Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds
+    where its column has three digits or fewer, an instant as ISO text in UTC, and all of
+    them as ISO text with `time.precision.mode=isostring`. A number beyond what PostgreSQL
+    can hold (4714 BC to 5874897, or 294246 of a timestamp) stands for infinity, or for a
+    time that 64 bits do not hold.
 #}
 {% macro typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}
@@ -19,7 +20,15 @@
             end,
             try_cast({{ text }} as date)
         )
-    {%- elif type in ['timestamp', 'timestamptz'] -%}
+    {%- elif type in ['timestamp(0)', 'timestamp(1)', 'timestamp(2)', 'timestamp(3)'] -%}
+        coalesce(
+            case
+                when try_cast({{ text }} as bigint) between -210866803200000 and 9223371331199999
+                    then timestamp_millis(try_cast({{ text }} as bigint))
+            end,
+            try_cast({{ text }} as timestamp)
+        )
+    {%- elif type.startswith('timestamp') -%}
         coalesce(
             case
                 when
@@ -29,6 +38,8 @@
             end,
             try_cast({{ text }} as timestamp)
         )
+    {%- elif type.endswith(' base64') -%}
+        {{ cdc_lakehouse.base64_decimal(text, type.removesuffix(' base64')) }}
     {%- elif type == 'smallint' -%}
         {#- an int in the table: Hudi 1.2.0 cannot merge a smallint (ClassCastException) -#}
         cast(try_cast({{ text }} as smallint) as int)

@@ -82,7 +82,7 @@ def shop_lake(shop: Path, new_lake: NewLake) -> Lake:
 def payment(op: str, key: int, lsn: int, amount: str) -> Record:
     """A change of a payment."""
     row = {"payment_id": key, "amount": amount}
-    value = flattened(op, row, lsn)
+    value = flattened(op, row, lsn, table="payments")
     return record({"payment_id": key}, value, lsn, topic="shop.public.payments")
 
 

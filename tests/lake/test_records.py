@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from ingest.config import Topics
 from tests.support.bad_records import (
     FLAT,
     Case,
@@ -188,7 +189,8 @@ DEFECTS: dict[str, Text] = {
         f"place {name}": sink(EVENT, f'{{"topic":"{TOPIC}",{place}}}')
         for name, place in NO_PLACES.items()
     },
-    "other table": '{"__op":"c","__lsn":1,"__table":"heartbeat"}',
+    "other table flattened": line(flattened("c", ROW, 1, table="heartbeat")),
+    "other table envelope": line(envelope("c", ROW, 1, table="heartbeat")),
     "no UTF-8": b'{"__op":"c","__lsn":1,"a":"\xff"}',
     "long operation": f'{{"__op":"{"x" * 10_000}","__lsn":1}}',
     "tab": "\t",
@@ -355,9 +357,44 @@ def test_read_whose_position_is_invalid_is_rejected(
     assert is_rejected(rows[f"read {name}"])
 
 
-@pytest.mark.xfail(strict=True, reason="__table is not checked against the topic")
-def test_event_of_another_table_is_rejected(rows: dict[str, Row]) -> None:
-    assert is_rejected(rows["other table"])
+@pytest.mark.parametrize("name", ["flattened", "envelope"])
+def test_event_of_another_table_is_rejected(name: str, rows: dict[str, Row]) -> None:
+    row = rows[f"other table {name}"]
+    assert is_rejected(row)
+    assert row["reason"].startswith("of another table: 'heartbeat'")
+
+
+OF_A_TOPIC: dict[str, tuple[str, str, bool]] = {
+    "the name's last part": ("demo.datalake.orders", "orders", True),
+    "characters that a topic cannot have": ("demo.public.weird-n_me", "weird-näme", True),
+    "a point in the table's name": ("demo.public.a.b", "a.b", True),
+    "another table": ("demo.datalake.orders", "reorders", False),
+    "a part of the name": ("demo.datalake.my_orders", "orders", False),
+    "a name that says nothing": ("orders-topic", "anything", True),
+    "listed": ("routed", "shard_1", True),
+    "not listed": ("routed", "routed", False),
+}
+
+
+def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
+    topics = Topics(
+        tables={topic: "cdc_events" for topic, _, _ in OF_A_TOPIC.values()},
+        epochs={},
+        source_tables={"routed": ["shard_1", "shard_2"]},
+    )
+    texts = [
+        line(record(KEY, flattened("c", ROW, 1, table=table), 1, topic=topic))
+        for topic, table, _ in OF_A_TOPIC.values()
+    ]
+    found = classify(lake, texts, topics=topics)
+    destinations = [row and row["destination"] for row in found]
+    expected = [
+        "cdc_events" if is_own else "rejected_events"
+        for _, _, is_own in OF_A_TOPIC.values()
+    ]
+    assert dict(zip(OF_A_TOPIC, destinations, strict=True)) == dict(
+        zip(OF_A_TOPIC, expected, strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", FOLLOWED)

@@ -21,7 +21,8 @@ MODELS = ("order_details", "employee_territories")
 def change(table: str, op: str, key: Row, lsn: int, **columns: Any) -> Record:
     """A flattened change; of a delete the other columns are made up, as Debezium does."""
     topic = f"demo.datalake.{table}"
-    return record(key, flattened(op, {**key, **columns}, lsn), lsn, topic=topic)
+    value = flattened(op, {**key, **columns}, lsn, table=table)
+    return record(key, value, lsn, topic=topic)
 
 
 def line(op: str, order_id: Any, product_id: Any, lsn: int, quantity: int) -> Record:

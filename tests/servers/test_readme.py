@@ -62,9 +62,8 @@ def vendor(op: str, key: int, lsn: int, **columns: object) -> Record:
         "since": 7000,
         **columns,
     }
-    return record(
-        {"vendor_id": key}, flattened(op, row, lsn), lsn, topic="shop.public.vendors"
-    )
+    value = flattened(op, row, lsn, table="vendors")
+    return record({"vendor_id": key}, value, lsn, topic="shop.public.vendors")
 
 
 def test_worked_example_of_the_readme(project: Path, lake: Lake) -> None:

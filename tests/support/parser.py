@@ -44,7 +44,7 @@ def classify(
         "classify",
         [base64.b64encode(_bytes(text)).decode() for text in texts],
         topic,
-        [topics.tables, topics.epochs],
+        [topics.tables, topics.epochs, topics.source_tables],
         is_kafka,
     )
     by_number: dict[int, Row] = {}
@@ -78,8 +78,7 @@ def run_classify(
             F.col("number").cast("string").alias("source_file"),
         )
         records = records_from_lines(lines, topic)
-    tables, epochs = topics
-    rows = classified(records, Topics(tables, epochs))
+    rows = classified(records, Topics(*topics))
     times = [name for name, kind in rows.dtypes if kind == "timestamp"]
     return [
         row.asDict()
