@@ -11,10 +11,11 @@
 {%- set table = cdc_lakehouse.change_table_of(this) -%}
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
-{%- set source_columns = table['columns'].keys() | list -%}
-{%- if table['key_columns'] -%}
-    {%- do source_columns.remove(key) -%}
-{%- endif -%}
+{%- set carried_names = cdc_lakehouse.carried_names(table) -%}
+{%- set texts = {} -%}
+{%- for column, name in table['source_names'].items() -%}
+    {%- do texts.update({column: 'row_image.`' ~ name ~ '`'}) -%}
+{%- endfor -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
@@ -73,19 +74,45 @@ texts as (
     select
         row_texts.*,
         source_ts as changed_at,
-        {{ cdc_lakehouse.is_deleted('op', 'row_image.deleted') }} as is_deleted,
-        json_object_keys(row_text) as fields
-        {%- for column in source_columns %},
-        `text_{{ column }}`
-        {%- endfor %}
+        {{ cdc_lakehouse.is_deleted('op', 'row_image.__deleted') }} as is_deleted,
+        json_object_keys(row_text) as fields,
+        row_image
 
     from row_texts
 
-    lateral view inline(array(from_json(
+    lateral view explode(array(from_json(
         coalesce(nullif(row_text, ''), '{}'),
-        '__deleted string{% for column in source_columns %}, `{{ column }}` string{% endfor %}'
-    ))) row_image as deleted
-    {%- for column in source_columns %}, `text_{{ column }}`{% endfor %}
+        '__deleted string
+        {%- for name in table['source_names'].values() %}, `{{ name }}` string{% endfor %}'
+    ))) opened_row as row_image
+
+),
+
+sent as (
+
+    select
+        *,
+        {%- if carried_names %}
+        case
+            when is_deleted then array()
+            else transform(
+                filter(
+                    array(
+                        {%- for column in carried_names %}
+                        struct('{{ column }}' as name, {{ texts[column] }} as text)
+                        {{- ',' if not loop.last }}
+                        {%- endfor %}
+                    ),
+                    value -> {{ cdc_lakehouse.is_unavailable('value.text') }}
+                ),
+                value -> value.name
+            )
+        end as unavailable_columns
+        {%- else %}
+        cast(array() as array<string>) as unavailable_columns
+        {%- endif %}
+
+    from texts
 
 ),
 
@@ -94,33 +121,19 @@ typed as (
     select
         {{ passed | join(',\n        ') }},
         key,
-        {%- for column in source_columns %}
-        `text_{{ column }}`,
-        {%- endfor %}
+        row_image,
+        unavailable_columns,
         {%- for column, type in table['columns'].items() %}
         {%- if column == key %}
-        {{ cdc_lakehouse.key_value(table) | indent(8) }} as `{{ column }}`,
-        {%- elif column in cdc_lakehouse.carried_names(table) %}
-        case
-            when not is_deleted and not {{ cdc_lakehouse.is_unavailable('`text_' ~ column ~ '`') }}
-                then {{ cdc_lakehouse.typed('`text_' ~ column ~ '`', type) }}
-        end as `{{ column }}`,
+        {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- else %}
-        case
-            when not is_deleted then {{ cdc_lakehouse.typed('`text_' ~ column ~ '`', type) }}
-        end as `{{ column }}`,
-        {%- endif %}
+        case when not is_deleted
+        {%- if column in carried_names %} and not array_contains(unavailable_columns, '{{ column }}')
+        {%- endif %} then {{ cdc_lakehouse.typed(texts[column], type) }} end
+        {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
         {%- endfor %}
-        filter(array(
-            {%- for column in cdc_lakehouse.carried_names(table) if column in source_columns %}
-            case
-                when {{ cdc_lakehouse.is_unavailable('`text_' ~ column ~ '`') }} then '{{ column }}'
-            end,
-            {%- endfor %}
-            cast(null as string)
-        ), name -> name is not null and not is_deleted) as unavailable_columns
 
-    from texts
+    from sent
 
 ),
 
@@ -128,28 +141,30 @@ checked as (
 
     select
         {{ passed | join(',\n        ') }},
-        `{{ table['columns'] | join('`, `') }}`,
         unavailable_columns,
+        `{{ table['columns'] | join('`, `') }}`,
         nullif(concat_ws('; ',
             {%- for column in key_columns %}
-            {%- set text = cdc_lakehouse.key_text(column) %}
+            {%- set text = cdc_lakehouse.key_text(table, column) %}
             {%- set type = table['columns'][column] %}
             {%- set value = cdc_lakehouse.typed(text, type) if table['key_columns'] else '`' ~ key ~ '`' %}
             case
                 when {{ text }} is null then 'no {{ column }}, which is the key'
                 when {{ value }} is null
                     then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ type }}')
-            end
-            {{- ',' if not loop.last }}
+            end,
             {%- endfor %}
-            {%- for column, type in table['columns'].items()
-                if column != key and column not in key_columns
-                and type not in ['string', 'json', 'bpchar'] %},
-            case
-                when not is_deleted and `text_{{ column }}` is not null and `{{ column }}` is null
-                    then concat('{{ column }}: \'', left(`text_{{ column }}`, 60), '\' is no {{ type }}')
-            end
-            {%- endfor %}
+            case when not is_deleted then nullif(concat_ws('; '
+                {%- for column, type in table['columns'].items()
+                    if column != key and column not in key_columns
+                    and type not in ['string', 'json', 'bpchar'] -%}
+                , if(
+                    `{{ column }}` is null,
+                    concat('{{ column }}: \'', left({{ texts[column] }}, 60), '\' is no {{ type }}'),
+                    null
+                )
+                {%- endfor -%}
+            ), '') end
         ), '') as rejection
 
     from typed

@@ -1,8 +1,9 @@
 {#
     The declaration of a change table, as its staging model makes it under `meta`:
-    `key` (a column's name), `columns` (name: type) and, where the source's key is of several
-    columns, `key_columns` (their names), checked. The key is then a column of our own: their
-    values, joined by `-`.
+    `key` (a column's name), `columns` (name: type), where the source's key is of several
+    columns `key_columns` (their names), and where a column has another name at the source
+    `source_names` (name: the source's), checked. A key of several columns is a column of our
+    own: their values, joined by `-`.
 
     A setting that is missing, wrong or misspelt is a compile error that names the model
     and the setting. Types: bigint, boolean, bpchar (trailing blanks are padding), date,
@@ -16,10 +17,10 @@
         'string', 'timestamp', 'timestamptz'
     ] -%}
     {%- set where = "model '" ~ name ~ "': " -%}
-    {%- for setting in meta if setting not in ['key', 'columns', 'key_columns'] -%}
+    {%- set known = ['key', 'columns', 'key_columns', 'source_names'] -%}
+    {%- for setting in meta if setting not in known -%}
         {{ exceptions.raise_compiler_error(
-            where ~ "unknown setting '" ~ setting
-            ~ "' under meta; known: key, columns, key_columns"
+            where ~ "unknown setting '" ~ setting ~ "' under meta; known: " ~ known | join(', ')
         ) }}
     {%- endfor -%}
     {%- if meta.get('columns') is not mapping or not meta['columns'] -%}
@@ -54,7 +55,7 @@
     {%- endif -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
         'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
-        'deleted', 'fields', 'unavailable_columns', 'rejection'
+        'row_image', 'fields', 'unavailable_columns', 'rejection'
     ] -%}
     {%- if meta['key'] in taken -%}
         {{ exceptions.raise_compiler_error(
@@ -73,17 +74,35 @@
                 ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
             ) }}
         {%- endif -%}
-        {%- if column in taken -%}
+        {%- if column | lower in taken or not modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', column) -%}
             {{ exceptions.raise_compiler_error(
                 where ~ "setting 'columns' under meta names '" ~ column
-                ~ "', a name that the events' own columns have"
+                ~ "', which no column of ours can be called: give it a name of letters, digits"
+                ~ " and underscores that the events' own columns have not, and name '" ~ column
+                ~ "' for it under 'source_names'"
             ) }}
         {%- endif -%}
+    {%- endfor -%}
+    {%- set source_names = {} -%}
+    {%- for column in meta['columns'] -%}
+        {%- do source_names.update({column: column}) -%}
+    {%- endfor -%}
+    {%- for column, name in meta.get('source_names', {}).items() -%}
+        {%- if column not in source_names or name is not string -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'source_names' under meta says '" ~ name ~ "' of '" ~ column
+                ~ "'; it maps one of its columns to the source's name"
+            ) }}
+        {%- endif -%}
+        {%- do source_names.update({column: name}) -%}
     {%- endfor -%}
     {%- set columns = {} -%}
     {%- if parts -%}
         {%- do columns.update({meta['key']: 'string'}) -%}
     {%- endif -%}
     {%- do columns.update(meta['columns']) -%}
-    {{ return({'key': meta['key'], 'columns': columns, 'key_columns': parts or []}) }}
+    {{ return({
+        'key': meta['key'], 'columns': columns, 'key_columns': parts or [],
+        'source_names': source_names
+    }) }}
 {%- endmacro %}

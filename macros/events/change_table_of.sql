@@ -19,6 +19,7 @@
         {{ return(table) }}
     {%- endif -%}
     {{ return({
-        'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [], 'bronze': 'bronze'
+        'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [],
+        'source_names': {'key': 'key'}, 'bronze': 'bronze'
     }) }}
 {%- endmacro %}

@@ -1,11 +1,15 @@
 {#
     True where Debezium had no value to send: a TOASTed column that the change left alone
-    is not in the WAL. A bytea placeholder comes in base64, an array's as its one element.
+    is not in the WAL. The placeholder is what the connector's `unavailable.value.placeholder`
+    says; a bytea's comes in base64, an array's as its one element.
 #}
 {% macro is_unavailable(text) -%}
+    {%- set placeholder = var(
+        'cdc_lakehouse_unavailable_value', '__debezium_unavailable_value'
+    ) -%}
     coalesce({{ text }} in (
-        '__debezium_unavailable_value',
-        'X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==',
-        '["__debezium_unavailable_value"]'
+        '{{ placeholder }}',
+        base64(cast('{{ placeholder }}' as binary)),
+        '["{{ placeholder }}"]'
     ), false)
 {%- endmacro %}

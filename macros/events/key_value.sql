@@ -4,11 +4,11 @@
 #}
 {% macro key_value(table) -%}
 {%- if not table['key_columns'] -%}
-{{ cdc_lakehouse.typed(cdc_lakehouse.key_text(table['key']), table['columns'][table['key']]) }}
+{{ cdc_lakehouse.typed(cdc_lakehouse.key_text(table, table['key']), table['columns'][table['key']]) }}
 {%- else -%}
 concat(
     {%- for column in table['key_columns'] %}
-    {%- set text = cdc_lakehouse.key_text(column) %}
+    {%- set text = cdc_lakehouse.key_text(table, column) %}
     replace(replace(
         cast({{ cdc_lakehouse.typed(text, table['columns'][column]) }} as string), '\\', '\\\\'
     ), '-', '\\-')

@@ -12,7 +12,7 @@
                 ~ arrived['staging'].schema ~ '.' ~ arrived['staging'].alias
                 ~ ' where ' ~ cdc_lakehouse.arrived_between(arrived['lower'], arrived['upper']) ~ ')'
                 ~ " where field not like '\\_\\_%' and field not in ('"
-                ~ arrived['table']['columns'] | join("', '") ~ "')"
+                ~ arrived['table']['source_names'].values() | join("', '") ~ "')"
             ) -%}
         {%- endfor -%}
         {%- if queries -%}

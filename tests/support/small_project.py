@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from tests.support.project import copy_project
 
@@ -17,7 +18,7 @@ sources:
       - name: rejected_events
 """
 STAGING = """
-{{{{ config(meta={{'key': 'order_id', 'columns': {columns}}}) }}}}
+{{{{ config(meta={meta}) }}}}
 
 {{{{ change_events(source('bronze', 'cdc_events')) }}}}
 """
@@ -51,7 +52,8 @@ def small_project(folder: Path) -> Path:
     return folder
 
 
-def set_columns(project: Path, columns: dict[str, str]) -> None:
-    """Have the staging model of a small project list these columns."""
+def set_columns(project: Path, columns: dict[str, str], **settings: Any) -> None:
+    """Have the staging model of a small project list these columns, with other settings."""
     model = project / "models" / "staging" / "stg_orders.sql"
-    model.write_text(STAGING.format(columns=columns))
+    meta = {"key": "order_id", "columns": columns} | settings
+    model.write_text(STAGING.format(meta=meta))

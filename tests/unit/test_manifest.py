@@ -273,6 +273,14 @@ def test_models_name_no_catalogue() -> None:
             "{'key': 'a', 'columns': {'a': 'int', 'op': 'string'}}",
             "model 'stg_odd': setting 'columns' under meta names 'op'",
         ),
+        (
+            "{'key': 'a', 'columns': {'a': 'int', 'weird-n.x': 'string'}}",
+            "and name 'weird-n.x' for it under 'source_names'",
+        ),
+        (
+            "{'key': 'a', 'columns': {'a': 'int'}, 'source_names': {'b': 'c'}}",
+            "setting 'source_names' under meta says 'c' of 'b'",
+        ),
     ],
 )
 def test_wrong_setting_is_a_compile_error(meta: str, said: str) -> None:

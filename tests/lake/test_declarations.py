@@ -1,0 +1,106 @@
+"""What a staging model may declare, in one table of many columns."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import NewLake
+from tests.support.lake import Lake
+from tests.support.records import Record, Row, flattened, record
+from tests.support.small_project import TOPICS, set_columns, small_project
+
+MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
+COLUMNS = {
+    "order_id": "int",
+    "topic_name": "string",
+    "weird_name": "int",
+    "amount": "decimal(10,2) base64",
+    "rate": "decimal(38,18) base64",
+    "shipped_at": "timestamp(3)",
+    "note": "string",
+    **MANY,
+}
+SOURCE_NAMES = {
+    "topic_name": "topic",
+    "weird_name": "weird-näme.x",
+    "order_id": "Order Id",
+}
+# What the connector of this table sends for a value that it does not know.
+PLACEHOLDER = "not sent"
+
+
+def order(offset: int, op: str, key: int, **row: Any) -> Record:
+    """An order's change, with the source's names."""
+    return record({"Order Id": key}, flattened(op, {"Order Id": key} | row, offset), offset)
+
+
+@pytest.fixture(scope="module")
+def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Two builds of the table."""
+    folder = tmp_path_factory.mktemp("declarations")
+    topics = folder / "topics.toml"
+    topics.write_text(TOPICS)
+    project = small_project(folder / "project")
+    set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
+    lake = new_lake(topics)
+    build(lake, project, ALL)
+    build(lake, project, [order(6, "u", 1, topic="c", note=PLACEHOLDER)])
+    return lake
+
+
+ALL = [
+    order(1, "c", 1, topic="a", note="kept", **{"weird-näme.x": 7}),
+    order(2, "c", 2, amount="B8Y=", rate={"scale": 1, "value": "AMc="}),
+    order(3, "c", 3, amount="1234", shipped_at=1_709_251_199_123),
+    order(4, "c", 4, amount="19.90"),
+    order(5, "c", 5, **dict.fromkeys(MANY, "x")),
+]
+
+
+def build(lake: Lake, project: Path, events: list[Record]) -> None:
+    lake.land(events)
+    assert lake.ingest().code == 0
+    variables = f"{{cdc_lakehouse_unavailable_value: {PLACEHOLDER}}}"
+    said = lake.dbt("run", "--vars", variables, project=project)["said"]
+    assert not [warning for warning in said if "does not list" in warning]
+
+
+@pytest.fixture(scope="module")
+def rows(lake: Lake) -> dict[int, Row]:
+    return {row["order_id"]: row for row in lake.rows("silver.orders")}
+
+
+def test_column_may_have_another_name_at_the_source(rows: dict[int, Row]) -> None:
+    """One that the events' own columns have, or one that no column here can have."""
+    assert (rows[1]["topic_name"], rows[1]["weird_name"]) == ("c", None)
+    assert rows[2]["topic_name"] is None
+
+
+def test_value_that_the_connector_names_unavailable_is_kept(rows: dict[int, Row]) -> None:
+    assert rows[1]["note"] == "kept"
+    assert [carried["column_name"] for carried in rows[1]["carried_columns"]] == ["note"]
+
+
+def test_number_in_base64_is_decoded(rows: dict[int, Row]) -> None:
+    """Also one whose base64 is digits, and one that brings its own scale."""
+    assert (rows[2]["amount"], rows[2]["rate"]) == (Decimal("19.90"), Decimal("19.9"))
+    assert rows[3]["amount"] == Decimal("-26588.24")
+
+
+def test_number_that_is_no_base64_is_rejected(lake: Lake, rows: dict[int, Row]) -> None:
+    assert 4 not in rows
+    assert len(rows) == 4
+
+
+def test_milliseconds_are_read_as_such(rows: dict[int, Row]) -> None:
+    moment = datetime(2024, 2, 29, 23, 59, 59, 123_000, tzinfo=UTC)
+    assert rows[3]["shipped_at"].replace(tzinfo=UTC) == moment
+
+
+def test_table_of_many_columns_can_be_registered(rows: dict[int, Row]) -> None:
+    assert {rows[5][name] for name in MANY} == {"x"}
