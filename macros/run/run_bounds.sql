@@ -22,10 +22,10 @@
                     '{{ source.name }}',
                     coalesce(max(ingest_batch), {{ read_to }}),
                     array_join(collect_set(
-                        case when op = 't' and ingest_batch > {{ read_to }} then source_lsn end
+                        case when op = 't' then source_lsn end
                     ), ' ')
                 from {{ source.schema }}.{{ source.name }}
-                where ingest_date >= '{{ cdc_lakehouse.arrived_between(read_to, read_to)[-11:] }}
+                where {{ cdc_lakehouse.arrived_between(read_to, 99991231235959999) }}
             {%- endset -%}
             {%- do queries.append(query) -%}
         {%- endfor -%}

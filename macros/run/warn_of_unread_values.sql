@@ -25,7 +25,7 @@
         {%- if queries -%}
             {%- for row in run_query(queries | join(' union all ')) -%}
                 {%- if row[1] == 'row' -%}
-                    {%- do untyped.setdefault(row[0], []).append(row[2] or 'no key') -%}
+                    {%- do untyped.setdefault(row[0], []).append(row[2] or 'an unknown key') -%}
                 {%- else -%}
                     {%- do exceptions.warn(
                         "model '" ~ row[0] ~ "' does not list the field '" ~ row[2]

@@ -105,7 +105,11 @@ def test_every_bronze_table_is_there_after_the_first_ingest(first: First) -> Non
 def test_new_source_table_is_one_line(bronze: Lake, tmp_path: Path) -> None:
     topics = tmp_path / "topics.toml"
     topics.write_text('[topics]\n"a.b.c" = "shippers"\n[epochs]\n"a.b.c" = 3\n')
-    write(tmp_path / "in", "1.json", [record(KEY, flattened("c", ROW, 9), 1, "a.b.c")])
+    write(
+        tmp_path / "in",
+        "1.json",
+        [record(KEY, flattened("c", ROW, 9, table="c"), 1, "a.b.c")],
+    )
     ingested = bronze.ingest(str(tmp_path / "in"), "--topics", str(topics))
     assert ingested.counts == (1, 1, 0, 0)
     assert [row["source_epoch"] for row in events(bronze, 0, "shippers")] == [3]
@@ -358,8 +362,10 @@ def test_several_topics_in_one_run(bronze: Lake, tmp_path: Path) -> None:
         "demo.datalake.customers": "customers",
         "demo.datalake.products": "products",
     }
-    change = flattened("c", ROW, 9)
-    named = [record(KEY, change, 1, topic, partition=8) for topic in tables]
+    named = [
+        record(KEY, flattened("c", ROW, 9, table=table), 1, topic, partition=8)
+        for topic, table in tables.items()
+    ]
     bare = flattened("c", ROW, 9_999)
     write(tmp_path, "1.json", [*named, bare])
     assert bronze.ingest(str(tmp_path), "--topic", TOPIC).counts == (4, 4, 0, 0)
