@@ -57,7 +57,7 @@ class Topics:
         tables: the bronze table.
         epochs: the source epoch, 0 where nothing is said.
         source_tables: the source's tables whose events it carries, where its name does not
-            say it.
+            say it; ``*`` stands for any characters.
     """
 
     tables: dict[str, str]
@@ -110,9 +110,10 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
                 f"{path}: the epoch of '{topic}' is {epoch!r}; it is a whole number from 0"
             )
     for topic, names in source_tables.items():
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        is_list = isinstance(names, list) and names
+        if not is_list or not all(isinstance(name, str) for name in names):
             raise UserError(
                 f"{path}: the source tables of '{topic}' are {names!r}; they are a list of"
-                " names"
+                " names, ['*'] for any"
             )
     return Topics(tables, epochs, source_tables)

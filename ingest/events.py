@@ -6,6 +6,8 @@ What a row means is decided in ``models/``, so that a new column needs no new in
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -78,19 +80,22 @@ def number_of_topic(numbers: dict[str, int]) -> Column:
 def _is_of_another_table(topics: Topics) -> Column:
     """Whether an event names another table than those whose events its topic carries.
 
-    Debezium names a topic ``<prefix>.<schema>.<table>``, with ``_`` for characters that a
-    topic cannot have. Of a topic with another kind of name only the topics file can say it.
+    Debezium names a topic ``<prefix>.<schema>.<table>``, with ``_`` or ``_u`` and a number
+    for a character that a topic cannot have. Of a topic with another kind of name only the
+    topics file can say it. An event that names no table is of the topic's.
     """
-    named = F.lit(None).cast("array<string>")
+    ending = F.concat(F.lit("."), _alike("source_table"))
+    is_other = F.col("topic").like("%.%.%") & ~_alike("topic").endswith(ending)
     for topic, names in topics.source_tables.items():
-        tables = F.array(*[F.lit(name) for name in names]).cast("array<string>")
-        named = F.when(F.col("topic") == topic, tables).otherwise(named)
-    ending = F.concat(F.lit("."), F.regexp_replace("source_table", r"[^A-Za-z0-9._-]", "_"))
-    return (
-        F.when(named.isNotNull(), ~F.array_contains(named, F.col("source_table")))
-        .when(F.col("topic").like("%.%.%"), ~F.col("topic").endswith(ending))
-        .otherwise(F.lit(False))
-    )
+        patterns = [".*".join(map(re.escape, name.split("*"))) for name in names]
+        is_listed = F.col("source_table").rlike(f"^({'|'.join(patterns)})$")
+        is_other = F.when(F.col("topic") == topic, ~is_listed).otherwise(is_other)
+    return F.coalesce(is_other, F.lit(False))
+
+
+def _alike(column: str) -> Column:
+    """A name in which all that Debezium may replace is the same."""
+    return F.regexp_replace(column, "(_u[0-9a-f]{4}|[^A-Za-z0-9.])+", "_")
 
 
 def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
@@ -308,7 +313,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
             F.concat(
                 F.lit("of another table: "),
                 _quoted(F.col("source_table")),
-                F.lit("; [source_tables] in ingest/topics.toml says which a topic carries"),
+                F.lit("; [source_tables] in the topics file says which a topic carries"),
             ),
         )
     )

@@ -8,7 +8,7 @@
     {%- for lsn in cdc_lakehouse.recorded_decisions(this, 'truncates') -%}
         {%- do decisions.update({lsn: 'apply'}) -%}
     {%- endfor -%}
-    {%- for lsn, decision in var('cdc_lakehouse_truncates', {}).items() -%}
+    {%- for lsn, decision in cdc_lakehouse.decisions('truncates').items() -%}
         {%- do decisions.update({lsn | int: decision}) -%}
     {%- endfor -%}
     {%- set lsns = [] -%}

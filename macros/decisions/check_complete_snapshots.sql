@@ -4,7 +4,7 @@
 #}
 {% macro check_complete_snapshots() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- set named = var('cdc_lakehouse_complete_snapshots', {}) -%}
+        {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
         {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
         {%- if named is not mapping -%}
             {{ exceptions.raise_compiler_error(

@@ -4,7 +4,7 @@
     table (`relation`, where one is given) has taken in before.
 #}
 {% macro complete_snapshots(bronze_table, relation=none) -%}
-    {%- set given = var('cdc_lakehouse_complete_snapshots', {}) -%}
+    {%- set given = cdc_lakehouse.decisions('complete_snapshots') -%}
     {%- set named = (given.get(bronze_table) or []) if given is mapping else [] -%}
     {%- set lsns = [] -%}
     {%- for lsn in ([named] if named is string or named is number else named) -%}

@@ -4,7 +4,7 @@
     any row.
 #}
 {% macro is_snapshot_due(node, relation) -%}
-    {%- if not var('cdc_lakehouse_complete_snapshots', {}) -%}{{ return(false) }}{%- endif -%}
+    {%- if not cdc_lakehouse.decisions('complete_snapshots') -%}{{ return(false) }}{%- endif -%}
     {%- for bronze_table in cdc_lakehouse.bronze_tables_of(node) -%}
         {%- set taken = cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
         {%- for lsn in cdc_lakehouse.complete_snapshots(bronze_table) if lsn not in taken -%}

@@ -4,7 +4,7 @@
 #}
 {% macro stop_at_truncate() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- for lsn, decision in var('cdc_lakehouse_truncates', {}).items() -%}
+        {%- for lsn, decision in cdc_lakehouse.decisions('truncates').items() -%}
             {%- if decision not in ['apply', 'ignore'] -%}
                 {{ exceptions.raise_compiler_error(
                     "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for LSN " ~ lsn
@@ -12,7 +12,7 @@
                 ) }}
             {%- endif -%}
         {%- endfor -%}
-        {%- set decided = var('cdc_lakehouse_truncates', {}).keys() | map('string') | list -%}
+        {%- set decided = cdc_lakehouse.decisions('truncates').keys() | map('string') | list -%}
         {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
             {%- for lsn in bounds['truncates'] if lsn not in decided -%}
                 {{ exceptions.raise_compiler_error(

@@ -3,27 +3,30 @@
     bytes in base64, highest first, negative where the first bit is set; of a `numeric` without
     a scale, as `{"scale": …, "value": …}`. Null where it is none, or beyond 38 digits.
 
-    Args: the text, and the declared `decimal(p,s)`.
+    Args: the text, and the declared `decimal(p,s)`, whose scale must be the source's.
 #}
 {% macro base64_decimal(text, type) -%}
     {%- set value = "coalesce(get_json_object(" ~ text ~ ", '$.value'), " ~ text ~ ")" -%}
-    {%- set bytes = "nullif(hex(try_to_binary(" ~ value ~ ", 'base64')), '')" -%}
     {%- set scale = type.split(',')[1].strip(' )') -%}
-    {#- of a negative number, each byte's distance to 255, so that 38 digits are enough -#}
-    aggregate(
-        sequence(1, length({{ bytes }}) div 2),
-        cast(0 as decimal(38, 0)),
-        (number, place) -> cast(
-            number * 256
-            + cast(conv(substr({{ bytes }}, 2 * place - 1, 2), 16, 10) as int)
-            - if({{ bytes }} >= '8', 255, 0) as decimal(38, 0)
-        ),
-        number -> try_cast(
-            concat(
-                cast(number - if({{ bytes }} >= '8', 1, 0) as decimal(38, 0)),
-                'e-',
-                coalesce(get_json_object({{ text }}, '$.scale'), '{{ scale }}')
-            ) as {{ type }}
+    {#- `transform` of one element names it; the bytes of a negative number are counted from
+        255 down, so that 38 digits are enough -#}
+    transform(
+        array(nullif(hex(try_to_binary({{ value }}, 'base64')), '')),
+        bytes -> aggregate(
+            sequence(1, length(bytes) div 2),
+            cast(0 as decimal(38, 0)),
+            (number, place) -> cast(
+                number * 256
+                + cast(conv(substr(bytes, 2 * place - 1, 2), 16, 10) as int)
+                - if(bytes >= '8', 255, 0) as decimal(38, 0)
+            ),
+            number -> try_cast(
+                concat(
+                    cast(number - if(bytes >= '8', 1, 0) as decimal(38, 0)),
+                    'e',
+                    -cast(coalesce(get_json_object({{ text }}, '$.scale'), '{{ scale }}') as int)
+                ) as {{ type }}
+            )
         )
-    )
+    )[0]
 {%- endmacro %}

@@ -12,10 +12,6 @@
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set carried_names = cdc_lakehouse.carried_names(table) -%}
-{%- set texts = {} -%}
-{%- for column, name in table['source_names'].items() -%}
-    {%- do texts.update({column: 'row_image.`' ~ name ~ '`'}) -%}
-{%- endfor -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
@@ -35,7 +31,7 @@ events as (
     The row is the value itself in the flattened form, `after` (or `before`, for a
     delete) in the envelope, and either may sit in a `payload` beside its `schema`.
 
-    A generator (`inline`) and not a function, because Spark folds the projections of a
+    A generator and not a function, here and for the row, because Spark folds the projections of a
     function into each other, and would parse the text once for every use of a field.
 #}
 opened as (
@@ -80,10 +76,15 @@ texts as (
 
     from row_texts
 
-    lateral view explode(array(from_json(
-        coalesce(nullif(row_text, ''), '{}'),
-        '__deleted string
-        {%- for name in table['source_names'].values() %}, `{{ name }}` string{% endfor %}'
+    lateral view explode(array(cast(
+        from_json(
+            coalesce(nullif(row_text, ''), '{}'),
+            '__deleted string
+            {%- for name in table['source_names'].values() %}, `{{ name }}` string{% endfor %}'
+        ) as struct<
+            __deleted: string
+            {%- for column in table['source_names'] %}, `{{ column }}`: string{% endfor %}
+        >
     ))) opened_row as row_image
 
 ),
@@ -99,7 +100,7 @@ sent as (
                 filter(
                     array(
                         {%- for column in carried_names %}
-                        struct('{{ column }}' as name, {{ texts[column] }} as text)
+                        struct('{{ column }}' as name, row_image.`{{ column }}` as text)
                         {{- ',' if not loop.last }}
                         {%- endfor %}
                     ),
@@ -127,9 +128,9 @@ typed as (
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- else %}
-        case when not is_deleted
-        {%- if column in carried_names %} and not array_contains(unavailable_columns, '{{ column }}')
-        {%- endif %} then {{ cdc_lakehouse.typed(texts[column], type) }} end
+        case when
+            {{- " not array_contains(unavailable_columns, '" ~ column ~ "') and" if column in carried_names }}
+            {#- #} not is_deleted then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }} end
         {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
         {%- endfor %}
 
@@ -160,7 +161,7 @@ checked as (
                     and type not in ['string', 'json', 'bpchar'] -%}
                 , if(
                     `{{ column }}` is null,
-                    concat('{{ column }}: \'', left({{ texts[column] }}, 60), '\' is no {{ type }}'),
+                    concat('{{ column }}: \'', left(row_image.`{{ column }}`, 60), '\' is no {{ type }}'),
                     null
                 )
                 {%- endfor -%}

@@ -57,12 +57,18 @@
         'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
         'row_image', 'fields', 'unavailable_columns', 'rejection'
     ] -%}
-    {%- if meta['key'] in taken -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'key' under meta is '" ~ meta['key']
-            ~ "', a name that the events' own columns have"
-        ) }}
-    {%- endif -%}
+    {%- set seen = [] -%}
+    {%- for column in ([meta['key']] if parts else []) + meta['columns'] | list -%}
+        {%- if column | lower in taken + seen
+            or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
+            {{ exceptions.raise_compiler_error(
+                where ~ "setting 'columns' under meta names '" ~ column
+                ~ "', which no column here can be called: give it a name of letters, digits and"
+                ~ " underscores that is not taken, and the source's under 'source_names'"
+            ) }}
+        {%- endif -%}
+        {%- do seen.append(column | lower) -%}
+    {%- endfor -%}
     {%- for column, type in meta['columns'].items() -%}
         {%- set has_arguments = modules.re.fullmatch(
             'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
@@ -74,27 +80,20 @@
                 ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
             ) }}
         {%- endif -%}
-        {%- if column | lower in taken or not modules.re.fullmatch('[A-Za-z_][A-Za-z0-9_]*', column) -%}
-            {{ exceptions.raise_compiler_error(
-                where ~ "setting 'columns' under meta names '" ~ column
-                ~ "', which no column of ours can be called: give it a name of letters, digits"
-                ~ " and underscores that the events' own columns have not, and name '" ~ column
-                ~ "' for it under 'source_names'"
-            ) }}
-        {%- endif -%}
     {%- endfor -%}
+    {%- set given = meta.get('source_names', {}) -%}
     {%- set source_names = {} -%}
     {%- for column in meta['columns'] -%}
-        {%- do source_names.update({column: column}) -%}
+        {%- do source_names.update({column: given.get(column, column) if given is mapping}) -%}
     {%- endfor -%}
-    {%- for column, name in meta.get('source_names', {}).items() -%}
-        {%- if column not in source_names or name is not string -%}
-            {{ exceptions.raise_compiler_error(
-                where ~ "setting 'source_names' under meta says '" ~ name ~ "' of '" ~ column
-                ~ "'; it maps one of its columns to the source's name"
-            ) }}
-        {%- endif -%}
-        {%- do source_names.update({column: name}) -%}
+    {%- set is_right = given is mapping and given | reject('in', source_names) | list == []
+        and source_names.values() | unique | list | length == source_names | length -%}
+    {%- for name in source_names.values()
+        if not is_right or not modules.re.fullmatch("[^'`?\\\\]+", name | string) -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "setting 'source_names' under meta is " ~ given ~ '; it maps columns to'
+            ~ " their names at the source, each once, without quotes, '?' and '\\\\'"
+        ) }}
     {%- endfor -%}
     {%- set columns = {} -%}
     {%- if parts -%}

@@ -5,7 +5,7 @@
 {% macro key_text(table, column) -%}
 {%- set name = table['source_names'][column] -%}
 coalesce(
-    row_image.`{{ name }}`,
+    row_image.`{{ column }}`,
     get_json_object(key, "$['{{ name }}']"),
     get_json_object(key, "$.payload['{{ name }}']")
 )

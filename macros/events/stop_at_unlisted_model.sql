@@ -10,7 +10,7 @@
         {%- for node in models -%}
             {%- if node.name == 'rejected_rows' -%}
                 {%- set quarantine.node = node -%}
-            {%- elif 'columns' in node.config.meta -%}
+            {%- elif 'columns' in node.config.meta and 'key' in node.config.meta -%}
                 {%- do staging.append(node) -%}
             {%- endif -%}
         {%- endfor -%}

@@ -7,7 +7,7 @@
     double that every time.
 #}
 {% macro create_scratch_view(name, query) -%}
-    {%- set folder = cdc_lakehouse.schema_folder(generate_schema_name('staging', none)) ~ '/' ~ name -%}
+    {%- set folder = cdc_lakehouse.schema_folder(cdc_lakehouse.generate_schema_name('staging', none)) ~ '/' ~ name -%}
     {%- do cdc_lakehouse.run_memory('scratch').update({name: folder}) -%}
     {%- do run_query("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {%- do run_query(

@@ -13,7 +13,9 @@
         {%- for staging in graph.nodes.values() if staging.resource_type == 'model'
             and staging.sources == [['bronze', bronze_table]] -%}
             {%- for silver in graph.nodes.values() if silver.resource_type == 'model'
-                and silver.depends_on.nodes == [staging.unique_id] and silver.unique_id in merged -%}
+                and silver.depends_on.nodes == [staging.unique_id]
+                and silver.config.unique_key == staging.config.meta['key']
+                and silver.unique_id in merged -%}
                 {%- set read_from = cdc_lakehouse.run_memory('read_from').get(silver.unique_id, {}) -%}
                 {%- set lower = read_from.get(bronze_table, bounds['upper']) -%}
                 {%- if lower < bounds['upper'] -%}

@@ -9,7 +9,7 @@
             {%- if loop.first -%}
                 {%- do run_query('create schema if not exists ' ~ source.schema) -%}
                 {%- do run_query(
-                    'create schema if not exists ' ~ generate_schema_name('staging', none)
+                    'create schema if not exists ' ~ cdc_lakehouse.generate_schema_name('staging', none)
                 ) -%}
                 {%- for row in run_query(
                     'show table extended in ' ~ source.schema ~ " like '*'"

@@ -1,7 +1,7 @@
 {#
     After a run: name what arrived and is in no silver row. A field that no model lists is a
     new column at the source, whose values go nowhere. The key of an event that could not be
-    typed has a row of an older version, or none. Bronze keeps both.
+    typed may have a row of an older version, or none. Bronze keeps both.
 #}
 {% macro warn_of_unread_values() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
@@ -12,10 +12,10 @@
                 "(select distinct '" ~ arrived['staging'].name ~ "' as staging, unread.*"
                 ~ ' from ' ~ arrived['staging'].schema ~ '.' ~ arrived['staging'].alias
                 ~ ' lateral view inline(concat('
-                ~ "transform(filter(fields, field -> field not like '\\_\\_%' and field not in ('"
+                ~ "transform(filter(coalesce(fields, array()), field -> field not like '\\_\\_%' and field not in ('"
                 ~ listed ~ "')), field -> struct('field' as what, field as name)),"
-                ~ " if(rejection is null, array(), array(struct('row' as what, cast(`"
-                ~ arrived['table']['key'] ~ '` as string) as name)))'
+                ~ " if(rejection is null, array(), array(struct('row' as what, coalesce(cast(`"
+                ~ arrived['table']['key'] ~ '` as string), left(rejection, 80)) as name)))'
                 ~ ')) unread as what, name'
                 ~ ' where ' ~ cdc_lakehouse.arrived_between(arrived['lower'], arrived['upper'])
                 ~ ' order by what, name limit 200)'
@@ -25,7 +25,7 @@
         {%- if queries -%}
             {%- for row in run_query(queries | join(' union all ')) -%}
                 {%- if row[1] == 'row' -%}
-                    {%- do untyped.setdefault(row[0], []).append(row[2] or 'an unknown key') -%}
+                    {%- do untyped.setdefault(row[0], []).append(row[2]) -%}
                 {%- else -%}
                     {%- do exceptions.warn(
                         "model '" ~ row[0] ~ "' does not list the field '" ~ row[2]
@@ -39,8 +39,7 @@
             {%- do exceptions.warn(
                 "model '" ~ staging ~ "' could not type events of " ~ keys[:10] | join(', ')
                 ~ (' and others' if keys | length > 10 else '')
-                ~ ': the rows of these keys are older than the source\'s, or missing'
-                ~ ' (rejected_rows says why)'
+                ~ ': their rows may be older than at the source, or missing; see rejected_rows'
             ) -%}
         {%- endfor -%}
     {%- endif -%}

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.records import Record, Row, flattened, record
+from tests.support.records import Record, Row, envelope, flattened, record
 from tests.support.small_project import TOPICS, set_columns, small_project
 
 MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
@@ -40,21 +40,19 @@ def order(offset: int, op: str, key: int, **row: Any) -> Record:
 
 
 @pytest.fixture(scope="module")
-def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Two builds of the table."""
+def built(
+    new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Lake, list[list[str]]]:
+    """The lake after two builds of the table, and what each warned of."""
     folder = tmp_path_factory.mktemp("declarations")
     topics = folder / "topics.toml"
     topics.write_text(TOPICS)
     project = small_project(folder / "project")
     set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
     lake = new_lake(topics)
-    told = build(lake, project, ALL)
-    assert told == [
-        "model 'stg_orders' could not type events of 4: the rows of these keys are older"
-        " than the source's, or missing (rejected_rows says why)"
-    ]
-    assert not build(lake, project, [order(6, "u", 1, topic="c", note=PLACEHOLDER)])
-    return lake
+    said = [build(lake, project, ALL)]
+    said.append(build(lake, project, [order(10, "u", 1, topic="c", note=PLACEHOLDER)]))
+    return lake, said
 
 
 ALL = [
@@ -63,6 +61,9 @@ ALL = [
     order(3, "c", 3, amount="1234", shipped_at=1_709_251_199_123),
     order(4, "c", 4, amount="19.90"),
     order(5, "c", 5, **dict.fromkeys(MANY, "x")),
+    order(7, "c", 6),
+    record({"Order Id": 6}, envelope("d", None, 8), 8),
+    record({}, envelope("d", None, 9), 9),
 ]
 
 
@@ -76,8 +77,8 @@ def build(lake: Lake, project: Path, events: list[Record]) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def rows(lake: Lake) -> dict[int, Row]:
-    return {row["order_id"]: row for row in lake.rows("silver.orders")}
+def rows(built: tuple[Lake, list[list[str]]]) -> dict[int, Row]:
+    return {row["order_id"]: row for row in built[0].rows("silver.orders")}
 
 
 def test_column_may_have_another_name_at_the_source(rows: dict[int, Row]) -> None:
@@ -97,9 +98,22 @@ def test_number_in_base64_is_decoded(rows: dict[int, Row]) -> None:
     assert rows[3]["amount"] == Decimal("-26588.24")
 
 
-def test_number_that_is_no_base64_is_rejected(lake: Lake, rows: dict[int, Row]) -> None:
-    assert 4 not in rows
-    assert len(rows) == 4
+def test_key_of_an_event_that_cannot_be_typed_is_named(
+    built: tuple[Lake, list[list[str]]], rows: dict[int, Row]
+) -> None:
+    """Here a number that is no base64, and a delete that brings no row and no key."""
+    first, second = built[1]
+    assert first == [
+        "model 'stg_orders' could not type events of 4, no order_id, which is the key:"
+        " their rows may be older than at the source, or missing; see rejected_rows"
+    ]
+    assert second == []
+    assert rows.keys() == {1, 2, 3, 5, 6}
+
+
+def test_key_with_another_name_is_found_in_kafkas_key(rows: dict[int, Row]) -> None:
+    """A delete in the envelope may bring no row."""
+    assert (rows[6]["is_deleted"], rows[6]["source_lsn"]) == (True, 8)
 
 
 def test_milliseconds_are_read_as_such(rows: dict[int, Row]) -> None:

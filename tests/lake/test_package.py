@@ -16,18 +16,6 @@ from tests.support.lake import Lake
 from tests.support.project import PROJECT
 from tests.support.records import Record, flattened, record
 
-# Not in the README: what else such a project may hold.
-PAID = """
-{{ config(
-    materialized='atomic_overwrite', file_format='hudi', schema='gold',
-    unique_key='is_large'
-) }}
-
-select amount > 5 as is_large, sum(amount) as amount from {{ ref('payments') }}
-where not is_deleted
-group by amount > 5
-"""
-
 
 def files() -> dict[str, str]:
     """The section's files, by path."""
@@ -53,7 +41,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text.replace("../cdc-lakehouse", str(PROJECT)))
-    (folder / "models/paid.sql").write_text(PAID)
     # Where the tests' process looks for it.
     (folder / "profiles").symlink_to(PROJECT / "profiles")
     return folder
@@ -88,20 +75,25 @@ def payment(op: str, key: int, lsn: int, amount: str) -> Record:
 
 def test_package_builds_the_tables_of_another_project(shop: Path, shop_lake: Lake) -> None:
     """A first build, an increment, a full refresh; none of Northwind's models is there."""
-    built = shop_lake.dbt("build", project=shop)["nodes"]
+    answer = shop_lake.dbt("build", project=shop)
+    built = answer["nodes"]
     models = {name for name, node in built.items() if node["kind"] == "model"}
-    assert models == {"stg_payments", "payments", "rejected_rows", "paid"}
+    assert models == {"stg_payments", "payments", "rejected_rows", "paid_by_size"}
+    assert answer["said"] == [
+        "model 'stg_payments' could not type events of 3: their rows may be older than at"
+        " the source, or missing; see rejected_rows"
+    ]
     assert current(shop_lake) == {1: (Decimal("9.90"), False), 2: (None, True)}
     rejected = shop_lake.rows("silver.rejected_rows")
     assert [(row["table_name"], row["reason"]) for row in rejected] == [
         ("payments", "amount: 'dear' is no decimal(12,2)")
     ]
-    paid = {row["is_large"]: row["amount"] for row in shop_lake.rows("gold.paid")}
+    paid = {row["is_large"]: row["amount"] for row in shop_lake.rows("gold.paid_by_size")}
     assert paid == {True: Decimal("9.90")}
 
     shop_lake.land([payment("c", 4, 60, "4.00"), payment("u", 2, 45, "7.00")])
     assert shop_lake.ingest().code == 0
-    shop_lake.dbt("build", project=shop)
+    assert shop_lake.dbt("build", project=shop)["said"] == []
     found = current(shop_lake)
     assert found == {
         1: (Decimal("9.90"), False),
@@ -113,7 +105,7 @@ def test_package_builds_the_tables_of_another_project(shop: Path, shop_lake: Lak
 
 
 def test_its_tables_are_of_the_version_that_athena_reads(shop_lake: Lake) -> None:
-    for table in ("silver.payments", "silver.rejected_rows", "gold.paid"):
+    for table in ("silver.payments", "silver.rejected_rows", "gold.paid_by_size"):
         assert shop_lake.tables.properties(table)["hoodie.table.version"] == "6", table
 
 

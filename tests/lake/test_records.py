@@ -364,15 +364,18 @@ def test_event_of_another_table_is_rejected(name: str, rows: dict[str, Row]) -> 
     assert row["reason"].startswith("of another table: 'heartbeat'")
 
 
-OF_A_TOPIC: dict[str, tuple[str, str, bool]] = {
+OF_A_TOPIC: dict[str, tuple[str, str | None, bool]] = {
     "the name's last part": ("demo.datalake.orders", "orders", True),
     "characters that a topic cannot have": ("demo.public.weird-n_me", "weird-näme", True),
     "a point in the table's name": ("demo.public.a.b", "a.b", True),
     "another table": ("demo.datalake.orders", "reorders", False),
     "a part of the name": ("demo.datalake.my_orders", "orders", False),
     "a name that says nothing": ("orders-topic", "anything", True),
-    "listed": ("routed", "shard_1", True),
-    "not listed": ("routed", "routed", False),
+    "listed": ("demo.public.routed", "shard_1", True),
+    "listed by a pattern": ("demo.public.routed", "orders_2026_01", True),
+    "not listed": ("demo.public.routed", "routed", False),
+    "none that an event names": ("demo.datalake.orders", None, True),
+    "characters as numbers": ("demo.public.my_u005forders", "my_orders", True),
 }
 
 
@@ -380,10 +383,10 @@ def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
     topics = Topics(
         tables={topic: "cdc_events" for topic, _, _ in OF_A_TOPIC.values()},
         epochs={},
-        source_tables={"routed": ["shard_1", "shard_2"]},
+        source_tables={"demo.public.routed": ["shard_1", "orders_*"]},
     )
     texts = [
-        line(record(KEY, flattened("c", ROW, 1, table=table), 1, topic=topic))
+        line(record(KEY, flattened("c", ROW, 1) | {"__table": table}, 1, topic=topic))
         for topic, table, _ in OF_A_TOPIC.values()
     ]
     found = classify(lake, texts, topics=topics)

@@ -84,7 +84,7 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
             assert parsed.success, parsed.exception
             _manifests[digest] = parsed.result
         manifest = _manifests[digest]
-        # What a run remembers, it keeps in the graph (macros/run_memory.sql).
+        # What a run remembers, it keeps in the graph (macros/run/run_memory.sql).
         manifest.build_flat_graph()
     runner = dbtRunner(manifest=manifest, callbacks=[hear])
     result = runner.invoke(["--quiet", *arguments, *places])

@@ -53,6 +53,7 @@ def test_topics_of_the_project() -> None:
         ('[topics]\n"a" = "b"\n[epochs]\n"c" = 1\n', "which .topics. lacks"),
         ('[topics]\n"a" = "b"\n[source_tables]\n"c" = ["d"]\n', "which .topics. lacks"),
         ('[topics]\n"a" = "b"\n[source_tables]\n"a" = "d"\n', "of 'a' are 'd'"),
+        ('[topics]\n"a" = "b"\n[source_tables]\n"a" = []\n', r"of 'a' are \[\]"),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = -1\n', "the epoch of 'a' is -1"),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = true\n', "the epoch of 'a' is True"),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = "1"\n', "the epoch of 'a' is '1'"),

@@ -137,8 +137,10 @@ def test_hudi_options_are_known(models: list[Node], manifest: dict[str, Any]) ->
 def test_no_model_leaves_the_version_that_athena_reads(models: list[Node]) -> None:
     for model in models:
         if layer(model) != "staging":
-            own = model["config"].get("tblproperties") or {}
-            assert not own.keys() & {"type", "hoodie.write.table.version"}, model["name"]
+            options = model["config"]["tblproperties"]
+            assert options["hoodie.write.table.version"] == "6", model["name"]
+            assert options["hoodie.write.auto.upgrade"] == "false", model["name"]
+            assert "type" not in options, model["name"]
             assert model["config"]["file_format"] == "hudi", model["name"]
 
 
@@ -256,6 +258,9 @@ def test_models_name_no_catalogue() -> None:
                 assert name not in text, f"{file} names {name}"
 
 
+SOURCE_NAMES = "model 'stg_odd': setting 'source_names' under meta is"
+
+
 @pytest.mark.parametrize(
     ("meta", "said"),
     [
@@ -275,11 +280,23 @@ def test_models_name_no_catalogue() -> None:
         ),
         (
             "{'key': 'a', 'columns': {'a': 'int', 'weird-n.x': 'string'}}",
-            "and name 'weird-n.x' for it under 'source_names'",
+            "names 'weird-n.x', which no column here can be called",
+        ),
+        ("{'key': 'a', 'columns': {'a': 'int', 'A': 'int'}}", "names 'A', which no column"),
+        ("{'key': 'a', 'columns': {'a': 'int', 'fold_a': 'int'}}", "names 'fold_a', which"),
+        (
+            "{'key': 'Op', 'columns': {'a': 'int', 'b': 'int'}, 'key_columns': ['a', 'b']}",
+            "names 'Op', which no column",
+        ),
+        ("{'key': 'a', 'columns': {'a': 'int'}, 'source_names': {'b': 'c'}}", SOURCE_NAMES),
+        ("{'key': 'a', 'columns': {'a': 'int'}, 'source_names': ['a']}", SOURCE_NAMES),
+        (
+            "{'key': 'a', 'columns': {'a': 'int', 'b': 'int'}, 'source_names': {'a': 'b'}}",
+            SOURCE_NAMES,
         ),
         (
-            "{'key': 'a', 'columns': {'a': 'int'}, 'source_names': {'b': 'c'}}",
-            "setting 'source_names' under meta says 'c' of 'b'",
+            "{'key': 'a', 'columns': {'a': 'int'}, 'source_names': {'a': \"it's\"}}",
+            SOURCE_NAMES,
         ),
     ],
 )
@@ -291,8 +308,14 @@ def test_wrong_setting_is_a_compile_error(meta: str, said: str) -> None:
         declared(meta)
 
 
-def test_right_setting_is_taken() -> None:
-    assert declared("{'key': 'a', 'columns': {'a': 'decimal(10, 2)'}}") == "a"
+@pytest.mark.parametrize(
+    "type_", ["decimal(10, 2)", "decimal(38,0) base64", "timestamp(3)"]
+)
+def test_right_setting_is_taken(type_: str) -> None:
+    columns = f"{{'a': '{type_}', 'Name': 'string', 'name_2': 'string'}}"
+    names = "{'Name': 'Order Id', 'name_2': 'name'}"
+    meta = f"{{'key': 'a', 'columns': {columns}, 'source_names': {names}}}"
+    assert declared(meta) == "a"
 
 
 def declared(meta: str) -> str:
