@@ -20,21 +20,15 @@
             end,
             try_cast({{ text }} as date)
         )
-    {%- elif type in ['timestamp(0)', 'timestamp(1)', 'timestamp(2)', 'timestamp(3)'] -%}
-        coalesce(
-            case
-                when try_cast({{ text }} as bigint) between -210866803200000 and 9223371331199999
-                    then timestamp_millis(try_cast({{ text }} as bigint))
-            end,
-            try_cast({{ text }} as timestamp)
-        )
     {%- elif type.startswith('timestamp') -%}
+        {%- set is_coarse = modules.re.fullmatch('timestamp\\([0-3]\\)', type) -%}
+        {%- set unit, per_millisecond = ('millis', 1) if is_coarse else ('micros', 1000) -%}
         coalesce(
             case
                 when
-                    try_cast({{ text }} as bigint)
-                    between -210866803200000000 and 9223371331199999999
-                    then timestamp_micros(try_cast({{ text }} as bigint))
+                    try_cast({{ text }} as bigint) between {{ -210866803200000 * per_millisecond }}
+                    and {{ 9223371331200000 * per_millisecond - 1 }}
+                    then timestamp_{{ unit }}(try_cast({{ text }} as bigint))
             end,
             try_cast({{ text }} as timestamp)
         )

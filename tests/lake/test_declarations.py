@@ -22,6 +22,7 @@ COLUMNS = {
     "amount": "decimal(10,2) base64",
     "rate": "decimal(38,18) base64",
     "shipped_at": "timestamp(3)",
+    "paid_at": "timestamp(6)",
     "note": "string",
     **MANY,
 }
@@ -58,7 +59,12 @@ def built(
 ALL = [
     order(1, "c", 1, topic="a", note="kept", **{"weird-näme.x": 7}),
     order(2, "c", 2, amount="B8Y=", rate={"scale": 1, "value": "AMc="}),
-    order(3, "c", 3, amount="1234", shipped_at=1_709_251_199_123),
+    order(
+        *(3, "c", 3),
+        amount="1234",
+        shipped_at=1_709_251_199_123,
+        paid_at=1_709_251_199_123_456,
+    ),
     order(4, "c", 4, amount="19.90"),
     order(5, "c", 5, **dict.fromkeys(MANY, "x")),
     order(7, "c", 6),
@@ -116,9 +122,10 @@ def test_key_with_another_name_is_found_in_kafkas_key(rows: dict[int, Row]) -> N
     assert (rows[6]["is_deleted"], rows[6]["source_lsn"]) == (True, 8)
 
 
-def test_milliseconds_are_read_as_such(rows: dict[int, Row]) -> None:
+def test_milliseconds_and_microseconds_are_read_as_declared(rows: dict[int, Row]) -> None:
     moment = datetime(2024, 2, 29, 23, 59, 59, 123_000, tzinfo=UTC)
     assert rows[3]["shipped_at"].replace(tzinfo=UTC) == moment
+    assert rows[3]["paid_at"].replace(tzinfo=UTC) == moment.replace(microsecond=123_456)
 
 
 def test_table_of_many_columns_can_be_registered(rows: dict[int, Row]) -> None:
