@@ -66,7 +66,7 @@ ALL = [
         paid_at=1_709_251_199_123_456,
     ),
     order(4, "c", 4, amount="19.90"),
-    order(5, "c", 5, **dict.fromkeys(MANY, "x")),
+    order(5, "c", 5, rate={"scale": -2, "value": "AQ=="}, **dict.fromkeys(MANY, "x")),
     order(7, "c", 6),
     record({"Order Id": 6}, envelope("d", None, 8), 8),
     record({}, envelope("d", None, 9), 9),
@@ -102,6 +102,7 @@ def test_number_in_base64_is_decoded(rows: dict[int, Row]) -> None:
     """Also one whose base64 is digits, and one that brings its own scale."""
     assert (rows[2]["amount"], rows[2]["rate"]) == (Decimal("19.90"), Decimal("19.9"))
     assert rows[3]["amount"] == Decimal("-26588.24")
+    assert rows[5]["rate"] == Decimal(100)
 
 
 def test_key_of_an_event_that_cannot_be_typed_is_named(
