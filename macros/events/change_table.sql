@@ -84,17 +84,19 @@
     {%- set given = meta.get('source_names', {}) -%}
     {%- set source_names = {} -%}
     {%- for column in meta['columns'] -%}
-        {%- do source_names.update({column: given.get(column, column) if given is mapping}) -%}
+        {%- do source_names.update({column: given[column] if column in given else column}) -%}
     {%- endfor -%}
-    {%- set is_right = given is mapping and given | reject('in', source_names) | list == []
-        and source_names.values() | unique | list | length == source_names | length -%}
-    {%- for name in source_names.values()
-        if not is_right or not modules.re.fullmatch("[^'`?\\\\]+", name | string) -%}
+    {%- set names = source_names.values() | list -%}
+    {%- if given is not mapping
+        or given | reject('in', source_names) | list
+        or names | unique(case_sensitive=true) | list | length < names | length
+        or '' in names
+        or modules.re.search("['`?\\\\]", names | join) -%}
         {{ exceptions.raise_compiler_error(
             where ~ "setting 'source_names' under meta is " ~ given ~ '; it maps columns to'
             ~ " their names at the source, each once, without quotes, '?' and '\\\\'"
         ) }}
-    {%- endfor -%}
+    {%- endif -%}
     {%- set columns = {} -%}
     {%- if parts -%}
         {%- do columns.update({meta['key']: 'string'}) -%}
