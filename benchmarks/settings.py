@@ -44,10 +44,15 @@ NEEDED = {"type", "hoodie.write.table.version", "hoodie.write.auto.upgrade"}
 UPSERTS = {"hoodie.spark.sql.insert.into.operation": "upsert"}
 
 
+def table_properties() -> dict[str, str]:
+    """The properties that the macro ``table_properties`` gives every table."""
+    macro = Path("macros/materializations/table_properties.sql").read_text(encoding="utf-8")
+    return dict(re.findall(r"'([\w.]+)': '(\w+)'", macro))
+
+
 def variants() -> dict[str, dict[str, str]]:
     """The settings of every variant, by what is different about it."""
-    macro = Path("macros/materializations/table_properties.sql").read_text(encoding="utf-8")
-    ours = dict(re.findall(r"'([\w.]+)': '(\w+)'", macro))
+    ours = table_properties()
     found = {"all settings": dict(ours)}
     for setting in ours:
         if setting not in NEEDED:

@@ -57,7 +57,7 @@ class Topics:
         tables: the bronze table.
         epochs: the source epoch, 0 where nothing is said.
         source_tables: the source's tables whose events it carries, where its name does not
-            say it; ``*`` stands for any characters.
+            say it; ``*`` matches any characters.
     """
 
     tables: dict[str, str]
@@ -79,7 +79,7 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
         raise UserError(f"cannot read {path}: {error}") from error
 
     known = ("topics", "epochs", "source_tables")
-    unknown = sorted(content.keys() - {*known})
+    unknown = sorted(content.keys() - known)
     if unknown:
         raise UserError(
             f"{path}: unknown section [{unknown[0]}]; known: {', '.join(known)}"

@@ -1,6 +1,6 @@
 {#
-    Stop where the variable `cdc_lakehouse_complete_snapshots` names what is no snapshot: every
-    older row would be marked as deleted.
+    Stop where the variable `cdc_lakehouse_complete_snapshots` names an LSN at which bronze holds
+    no snapshot: every older row would be marked as deleted.
 #}
 {% macro check_complete_snapshots() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}

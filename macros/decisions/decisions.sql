@@ -4,9 +4,6 @@
     package's hooks, and not the project's own models.
 #}
 {% macro decisions(kind) -%}
-    {%- set memory = cdc_lakehouse.run_memory('decisions') -%}
-    {%- if execute and kind not in memory -%}
-        {%- do memory.update({kind: var('cdc_lakehouse_' ~ kind, {})}) -%}
-    {%- endif -%}
-    {{ return(memory.get(kind, {})) }}
+    {%- set said = var('cdc_lakehouse_' ~ kind, {}) -%}
+    {{ return(cdc_lakehouse.run_memory('decisions').setdefault(kind, said) if execute else said) }}
 {%- endmacro %}

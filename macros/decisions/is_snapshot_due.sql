@@ -1,7 +1,7 @@
 {#
-    Whether the variable `cdc_lakehouse_complete_snapshots` names a snapshot that a model's
-    table has not taken in yet: the model then builds it anew, as what a snapshot lacked may be
-    any row.
+    Whether the variable `cdc_lakehouse_complete_snapshots` names a snapshot that has
+    not been applied to a model's table: the model then rebuilds it, since any row may be one
+    that the snapshot lacks.
 #}
 {% macro is_snapshot_due(node, relation) -%}
     {%- if not cdc_lakehouse.decisions('complete_snapshots') -%}{{ return(false) }}{%- endif -%}

@@ -127,10 +127,13 @@ typed as (
         {%- for column, type in table['columns'].items() %}
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
+        {%- elif column in carried_names %}
+        case
+            when not is_deleted and not array_contains(unavailable_columns, '{{ column }}')
+                then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }}
+        end
         {%- else %}
-        case when
-            {{- " not array_contains(unavailable_columns, '" ~ column ~ "') and" if column in carried_names }}
-            {#- #} not is_deleted then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }} end
+        case when not is_deleted then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }} end
         {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
         {%- endfor %}
 
@@ -157,8 +160,7 @@ checked as (
             {%- endfor %}
             case when not is_deleted then nullif(concat_ws('; '
                 {%- for column, type in table['columns'].items()
-                    if column != key and column not in key_columns
-                    and type not in ['string', 'json', 'bpchar'] -%}
+                    if column not in [key] + key_columns + carried_names -%}
                 , if(
                     `{{ column }}` is null,
                     concat('{{ column }}: \'', left(row_image.`{{ column }}`, 60), '\' is no {{ type }}'),

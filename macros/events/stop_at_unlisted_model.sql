@@ -4,27 +4,19 @@
 #}
 {% macro stop_at_unlisted_model() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') -%}
-        {%- set quarantine = namespace(node=none) -%}
-        {%- set staging = [] -%}
-        {%- for node in models -%}
-            {%- if node.name == 'rejected_rows' -%}
-                {%- set quarantine.node = node -%}
-            {%- elif 'columns' in node.config.meta and 'key' in node.config.meta -%}
-                {%- do staging.append(node) -%}
-            {%- endif -%}
-        {%- endfor -%}
-        {%- for node in staging -%}
-            {%- if quarantine.node is none -%}
+        {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
+        {%- set quarantine = models | selectattr('name', 'equalto', 'rejected_rows') | first -%}
+        {%- for node in models if 'columns' in node.config.meta and 'key' in node.config.meta -%}
+            {%- if not quarantine -%}
                 {{ exceptions.raise_compiler_error(
                     "there is no model 'rejected_rows', where rejected rows of '" ~ node.name
                     ~ "' would go: add one that calls the macro rejected_rows"
                 ) }}
-            {%- elif node.unique_id not in quarantine.node.depends_on.nodes -%}
+            {%- elif node.unique_id not in quarantine.depends_on.nodes -%}
                 {{ exceptions.raise_compiler_error(
                     "model 'rejected_rows' does not list '" ~ node.name
                     ~ "', whose rejected rows would be nowhere: add a line for it to "
-                    ~ quarantine.node.original_file_path
+                    ~ quarantine.original_file_path
                 ) }}
             {%- endif -%}
         {%- endfor -%}

@@ -4,8 +4,8 @@
     Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds
     where its column has three digits or fewer, an instant as ISO text in UTC, and all of
     them as ISO text with `time.precision.mode=isostring`. A number beyond what PostgreSQL
-    can hold (4714 BC to 5874897, or 294246 of a timestamp) stands for infinity, or for a
-    time that 64 bits do not hold.
+    can hold (4714 BC to 5874897, or 294246 of a timestamp) means infinity, or a time
+    that 64 bits do not hold.
 #}
 {% macro typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}

@@ -182,11 +182,12 @@ class Recorder:
             self.point("sql " + " ".join(statement.split())[:120])
             execute(cursor, sql, *parameters)
 
+        # dbt-spark has no hook for a statement, so that its method is replaced for a while.
         Cursor.execute = watched  # type: ignore[method-assign, assignment]
         try:
             yield
         finally:
-            Cursor.execute = execute  # type: ignore[method-assign]
+            Cursor.execute = execute  # type: ignore[method-assign]  # as above
 
     @contextmanager
     def _watched_derby(self) -> Iterator[None]:
@@ -224,6 +225,7 @@ class Recorder:
         assert session is not None
         assert context is not None
         gateway: Any = SparkContext._gateway
+        # PySpark declares no types for it.
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         jvm = gateway.jvm
         self._java_pid = jvm.java.lang.ProcessHandle.current().pid()

@@ -22,17 +22,12 @@ from tests.support.histories import (
     play,
 )
 from tests.support.lake import Lake
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import Row
 from tests.support.reference import Version, fold
 from tests.support.tables import Tables
 
 MODELS = ("-s", "path:models")
-# What a build asks for; it costs nothing, as no model reads it.
-REJECTED = """{{{{ config(materialized='ephemeral') }}}}
-
-{{{{ rejected_rows([{staging_models}]) }}}}
-"""
 # Of the project itself, what the lane of everything needs.
 OWN_MODELS = (
     "staging/stg_orders.sql",
@@ -90,11 +85,7 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
         staging.write_text(STAGING.format(**words))
         silver = folder / f"models/silver/{lane.silver_table}.sql"
         silver.write_text(SILVER.format(**words))
-    staging_models = [
-        f"ref('{file.stem}')" for file in sorted((folder / "models/staging").glob("*.sql"))
-    ]
-    rejected = REJECTED.format(staging_models=", ".join(staging_models))
-    (folder / "models/silver/rejected_rows.sql").write_text(rejected)
+    write_rejected_rows(folder / "models")
     source = {"name": "bronze", "schema": "bronze", "tables": tables}
     # YAML takes JSON as it is.
     (folder / "models/sources.yml").write_text(json.dumps({"sources": [source]}))

@@ -107,6 +107,7 @@ def main(version: str) -> None:
     spark = SparkProcess(place.parent)
     try:
         lake = spark.new_lake()
+        # The first is a record, not a line of text.
         topic = FIRST[0]["metadata"]["topic"]  # type: ignore[index]
         lake.land(FIRST)
         assert lake.ingest(str(lake.landing), "--topic", topic).code == 0

@@ -32,6 +32,18 @@ def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
 
 
+def write_rejected_rows(models: Path) -> None:
+    """Write the model that a build asks for, over all staging models that are there.
+
+    It costs nothing, as no model reads it.
+    """
+    staging = sorted(file.stem for file in (models / "staging").glob("*.sql"))
+    listed = ", ".join(f"ref('{name}')" for name in staging)
+    (models / "silver" / "rejected_rows.sql").write_text(
+        "{{ config(materialized='ephemeral') }}\n\n{{ rejected_rows([" + listed + "]) }}\n"
+    )
+
+
 def copy_project(folder: Path) -> Path:
     """A copy of what ingest and dbt need, to be changed by a test."""
     copied = (

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.support.project import copy_project
+from tests.support.project import copy_project, write_rejected_rows
 
 TOPICS = '[topics]\n"demo.datalake.cdc_events" = "cdc_events"\n'
 SOURCES = """
@@ -27,12 +27,6 @@ SILVER = """
 
 {{ current_rows(ref('stg_orders')) }}
 """
-# What a build asks for; it costs nothing, as no model reads it.
-REJECTED = """
-{{ config(materialized='ephemeral') }}
-
-{{ rejected_rows([ref('stg_orders')]) }}
-"""
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
 MORE_COLUMNS = COLUMNS | {"priority": "int"}
 
@@ -47,8 +41,8 @@ def small_project(folder: Path) -> Path:
         (models / layer).mkdir(parents=True)
     (models / "staging" / "_sources.yml").write_text(SOURCES)
     (models / "silver" / "orders.sql").write_text(SILVER)
-    (models / "silver" / "rejected_rows.sql").write_text(REJECTED)
     set_columns(folder, COLUMNS)
+    write_rejected_rows(models)
     return folder
 
 

@@ -138,6 +138,7 @@ def test_reason_of_a_failure_is_given(monkeypatch: pytest.MonkeyPatch, aws: Aws)
     monkeypatch.setattr(
         group.client,
         "get_query_execution",
+        # boto3 passes it by this name.
         lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803
     )
     with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND"):
@@ -158,6 +159,7 @@ def test_query_that_cannot_be_waited_for_is_stopped(
     monkeypatch.setattr(
         group.client,
         "stop_query_execution",
+        # boto3 passes it by this name.
         lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803
     )
     with pytest.raises(trouble):
