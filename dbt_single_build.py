@@ -11,10 +11,10 @@ from pathlib import Path
 from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
 
-from ingest.config import lake_root
-from ingest.errors import UserError
-from ingest.lock import only_one
-from ingest.metastore import remove_half_made
+from lake.errors import UserError
+from lake.lock import only_one
+from lake.metastore import remove_half_made
+from lake.place import lake_root
 
 # The commands that reach the metastore.
 CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}

@@ -33,7 +33,7 @@ def measure(rows: int, days: int, runs: int, folder: Path) -> dict[str, float]:
     from benchmarks.events import Stream
     from ingest.bronze import WRITE_OPTIONS
     from ingest.cli import main as ingest
-    from ingest.session import spark_session
+    from lake.session import spark_session
 
     spark = spark_session()
     stream = Stream(folder / "landing")

@@ -28,7 +28,7 @@ def measure(orders: int, events: int, rounds: int, folder: Path) -> dict[str, An
     from benchmarks.events import Stream
     from benchmarks.peer import Peer
     from ingest.cli import main as ingest
-    from ingest.session import spark_session
+    from lake.session import spark_session
 
     spark = spark_session()
     stream = Stream(folder / "landing")

@@ -77,7 +77,7 @@ def main() -> None:
         "LAKE_JIT_LEVEL": "4",
         "SPARK_DRIVER_MEMORY": "6g",
     }
-    from ingest.session import spark_session
+    from lake.session import spark_session
 
     spark = spark_session()
 

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from demo.landing import land
 from ingest.cli import main as ingest
-from ingest.config import lake_root
-from ingest.errors import UserError
-from ingest.session import spark_session
+from lake.errors import UserError
+from lake.place import lake_root
+from lake.session import spark_session
 from serving.dashboard.__main__ import main as dashboard
 
 TOP_CUSTOMERS = """

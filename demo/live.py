@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from connectors.postgres.northwind import insert_order
-from connectors.stack.folders import MARKER, claim, clear, require_own
 from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import Stack
-from ingest.config import lake_folder
-from ingest.errors import UserError
-from ingest.lock import only_one
+from lake.errors import UserError
+from lake.folders import MARKER, claim, clear, require_own
+from lake.lock import only_one
+from lake.place import lake_folder
 from serving.gold import KEYS, Gold, Row, differences
 
 TOPICS = ("cdc_events", "customers", "products")

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from demo.__main__ import main
-from ingest.session import spark_session
+from lake.session import spark_session
 
 
 def record() -> int:

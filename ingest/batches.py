@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingest.bronze import Bronze, Slice, next_batch
-from ingest.config import REJECTED_TABLE, Topics
 from ingest.events import SKIPPED, classified
+from ingest.topics import Topics
+from lake.mark import REJECTED_TABLE
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingest.config import REJECTED_TABLE
 from ingest.events import number_of_topic
+from lake.mark import MARK, MARK_PREFIX, REJECTED_TABLE, Mark
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
 EVENT_COLUMNS = (
@@ -42,40 +42,6 @@ WRITE_OPTIONS = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.clean.automatic": "false",
 }
-
-# Kept in every commit, so that the next one knows them without reading data.
-MARK_PREFIX = "lakehouse."
-MARK = MARK_PREFIX + "mark"
-
-
-@dataclass
-class Mark:
-    """How far a bronze table has come.
-
-    Attributes:
-        batch: its last ``ingest_batch``, 0 before the first.
-        offsets: the highest ``kafka_offset`` it holds, by ``topic/partition``.
-        has_unplaced: whether it holds records without a position.
-        read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
-            Files do not move it, as they may leave offsets out.
-        topic_ids: Kafka's ids of the topics that were read from it.
-        generations: how many times each topic was recreated since it was first read.
-    """
-
-    batch: int = 0
-    offsets: dict[str, int] = field(default_factory=dict)
-    has_unplaced: bool = False
-    read_to: dict[str, int] = field(default_factory=dict)
-    topic_ids: dict[str, str] = field(default_factory=dict)
-    generations: dict[str, int] = field(default_factory=dict)
-
-    def made_anew(self, topic_ids: dict[str, str]) -> set[str]:
-        """The topics that have another id now; what is known of them is of older ones."""
-        return {
-            topic
-            for topic, known in self.topic_ids.items()
-            if topic_ids.get(topic, known) != known
-        }
 
 
 @dataclass(frozen=True)

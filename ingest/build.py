@@ -12,7 +12,7 @@ from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")

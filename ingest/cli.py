@@ -14,12 +14,13 @@ from ingest import stream
 from ingest.batches import Batches, Tally
 from ingest.bronze import Bronze
 from ingest.build import Build
-from ingest.config import TOPICS_FILE, Topics, lake_root, read_topics
-from ingest.errors import UserError
 from ingest.kafka import next_offsets, read_options, topic_state
-from ingest.lock import only_one
-from ingest.session import spark_session
 from ingest.sources import file_records, kafka_records
+from ingest.topics import TOPICS_FILE, Topics, read_topics
+from lake.errors import UserError
+from lake.lock import only_one
+from lake.place import lake_root
+from lake.session import spark_session
 
 DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
 

@@ -11,7 +11,8 @@ import re
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ingest.config import REJECTED_TABLE, Topics
+from ingest.topics import Topics
+from lake.mark import REJECTED_TABLE
 
 SKIPPED = "skipped"
 

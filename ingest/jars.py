@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ingest.session import spark_settings
+from lake.session import spark_settings
 
 # What the packages bring along and Spark has already.
 EXCLUDED = (

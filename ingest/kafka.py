@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 EARLIEST = -2
 SECONDS_TO_ANSWER = 15

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingest.errors import UserError
 from ingest.events import records_from_kafka, records_from_lines
+from lake.errors import UserError
 
 
 def file_records(spark: SparkSession, paths: list[str], topic: str | None) -> DataFrame:

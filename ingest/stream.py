@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.batches import Batches, StoppedError
-from ingest.errors import UserError
 from ingest.kafka import vanished
+from lake.errors import UserError
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_BETWEEN_LOOKS = 0.2

@@ -18,7 +18,7 @@ from botocore.exceptions import (
     ClientError,
 )
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.manifest import Manifest, add_options
 
 SECONDS_BETWEEN_LOOKS = 0.5

@@ -20,8 +20,8 @@ from botocore.exceptions import (
     ClientError,
 )
 
-from ingest.config import lake_root
-from ingest.errors import UserError
+from lake.errors import UserError
+from lake.place import lake_root
 from serving.manifest import Manifest, Relation, add_options
 from serving.storage import open_table, schema_of
 

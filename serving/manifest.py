@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 MANIFEST = Path("target/manifest.json")
 LAYERS = ("bronze", "silver", "gold")

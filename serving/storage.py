@@ -9,7 +9,7 @@ import boto3
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable, HudiTableBuilder
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 
 def open_table(location: str) -> HudiTable:

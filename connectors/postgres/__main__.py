@@ -10,7 +10,7 @@ import sys
 
 from connectors.postgres.checks import REPLICATION_ROLE
 from connectors.postgres.load import Loaded, Source, existing, load
-from ingest.errors import UserError
+from lake.errors import UserError
 
 BAR_WIDTH = 30
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 SCHEMA = "datalake"
 REPLICATION_ROLE = "debezium"

@@ -19,7 +19,7 @@ from psycopg2.extensions import encrypt_password
 
 from connectors.postgres import checks, northwind
 from connectors.postgres.checks import REPLICATION_ROLE, SCHEMA
-from ingest.errors import UserError
+from lake.errors import UserError
 
 SQL_FILES = Path(__file__).parent
 PUBLICATION = "datalake"

@@ -10,7 +10,7 @@ from typing import Any
 
 from psycopg2 import sql
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 ROWS = Path(__file__).with_name("northwind")
 

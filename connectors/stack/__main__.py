@@ -9,8 +9,8 @@ import time
 from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import VALID_PORTS, Stack
 from connectors.stack.status import describe_parts, describe_state
-from ingest.config import lake_folder
-from ingest.errors import UserError
+from lake.errors import UserError
+from lake.place import lake_folder
 
 PARTS = 3
 PORTS = {

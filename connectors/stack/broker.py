@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from connectors.stack.processes import JavaProcess, java_command, wait_until
-from ingest.errors import UserError
+from lake.errors import UserError
 
 # Values over 1 MB need it: the connectors ask for as much.
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024

@@ -11,7 +11,7 @@ import requests
 
 from connectors.stack import jars
 from connectors.stack.processes import JavaProcess, wait_until
-from ingest.errors import UserError
+from lake.errors import UserError
 
 SECONDS_TO_ANSWER = 30
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
 POM = PROJECT / "connectors" / "pom.xml"

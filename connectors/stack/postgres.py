@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg2
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 OLDEST = 15
 SUPERUSER = "postgres"

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from connectors.stack import jars
-from ingest.errors import UserError
+from lake.errors import UserError
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 

@@ -21,11 +21,11 @@ from connectors.postgres.load import Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
-from connectors.stack.folders import MARKER, claim, clear, require_own
 from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
-from ingest.errors import UserError
-from ingest.lock import only_one
+from lake.errors import UserError
+from lake.folders import MARKER, claim, clear, require_own
+from lake.lock import only_one
 
 CONNECTORS = ("source-outbox", "source-tables")
 DATABASE = "northwind"

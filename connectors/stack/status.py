@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from connectors.stack.stack import Slot, Stack
-from ingest.config import REJECTED_TABLE
-from ingest.errors import UserError
+from lake.errors import UserError
+from lake.mark import REJECTED_TABLE
 
 # What bronze keeps in its commits (ingest/bronze.py, which needs Spark to import).
 MARK = "lakehouse.mark"

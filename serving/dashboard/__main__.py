@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from ingest.config import lake_folder
-from ingest.errors import UserError
+from lake.errors import UserError
+from lake.place import lake_folder
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.gold import Row, find_table, written_at
 from serving.storage import read_columns
 

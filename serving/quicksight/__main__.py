@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.quicksight.definitions import Target, definitions
 from serving.quicksight.publish import explained, publish
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.manifest import PREFIX
 
 FOLDER = Path(__file__).parent

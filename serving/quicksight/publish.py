@@ -20,7 +20,7 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.quicksight.definitions import Definitions, Request
 
 SECONDS_TO_WAIT = 180

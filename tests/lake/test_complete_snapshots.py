@@ -14,7 +14,7 @@ import json
 
 import pytest
 
-from ingest.config import TOPICS_FILE
+from ingest.topics import TOPICS_FILE
 from tests.conftest import NewLake
 from tests.support.records import Record
 from tests.support.scenario import Scenario, customer, order, product

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import pytest
 
-from ingest.errors import UserError
-from ingest.lock import only_one
+from lake.errors import UserError
+from lake.lock import only_one
 from tests.support.crash_rerun import (
     SmallLake,
     small_lake,
@@ -112,7 +112,7 @@ def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time\n"
-            "from ingest.lock import only_one\n"
+            "from lake.lock import only_one\n"
             "with only_one(sys.argv[1], 'ingest'):\n"
             "    print('held', flush=True)\n"
             "    time.sleep(60)\n",

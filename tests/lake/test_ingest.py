@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest.lock import only_one
+from lake.lock import only_one
 from tests.support.lake import Ingested, Lake
 from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
 

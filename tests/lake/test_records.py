@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ingest.config import Topics
+from ingest.topics import Topics
 from tests.support.bad_records import (
     FLAT,
     Case,

@@ -15,7 +15,7 @@ import pytest
 from connectors.stack import jars
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import Stack
-from ingest.errors import UserError
+from lake.errors import UserError
 from tests.support.aws import JARS
 from tests.support.ports import start_on_free_ports
 

@@ -32,7 +32,7 @@ from connectors.postgres.__main__ import main
 from connectors.postgres.load import Source, existing, load
 from connectors.stack.postgres import PostgresServer, find_binaries
 from demo.landing import EVENTS, recorded
-from ingest.errors import UserError
+from lake.errors import UserError
 from tests.support.ports import start_on_free_ports
 from tests.support.project import PROJECT
 from tests.support.records import UNAVAILABLE

@@ -15,10 +15,10 @@ import pytest
 from connectors.postgres import northwind
 from connectors.stack import jars
 from connectors.stack.__main__ import main
-from connectors.stack.folders import MARKER
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
-from ingest.errors import UserError
+from lake.errors import UserError
+from lake.folders import MARKER
 from tests.support.project import PROJECT
 
 OUTBOX = "demo.datalake.cdc_events/0"

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from connectors.stack.stack import Stack
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.gold import KEYS as GOLD
 from serving.manifest import Manifest
 from tests.support import trino_server
@@ -51,7 +51,7 @@ ITEMS_AS_SILVER = """
 """
 IN_SPARK = """
 import json, sys
-from ingest.session import spark_session
+from lake.session import spark_session
 spark = spark_session(has_catalogue=False)
 for layer, table, location in json.loads(sys.argv[1]):
     spark.sql(f"create database if not exists lake_{layer}")

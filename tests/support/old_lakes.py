@@ -20,8 +20,8 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from ingest.metastore import metastore
-from ingest.session import spark_session
+from lake.metastore import metastore
+from lake.session import spark_session
 from tests.support.lake import Lake, SparkProcess
 from tests.support.records import UNAVAILABLE, Record
 from tests.support.scenario import customer, order, product

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from ingest.config import Topics, read_topics
 from ingest.events import classified, records_from_kafka, records_from_lines
-from ingest.session import spark_session
+from ingest.topics import Topics, read_topics
+from lake.session import spark_session
 from tests.support.lake import Lake
 from tests.support.records import TOPIC, Row
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from connectors.stack.stack import free_ports
-from ingest.errors import UserError
+from lake.errors import UserError
 
 Server = TypeVar("Server")
 

@@ -47,7 +47,7 @@ def write_rejected_rows(models: Path) -> None:
 def copy_project(folder: Path) -> Path:
     """A copy of what ingest and dbt need, to be changed by a test."""
     copied = (
-        *("ingest", "connectors", "macros", "models", "analyses", "profiles"),
+        *("ingest", "lake", "connectors", "macros", "models", "analyses", "profiles"),
         "tests/dbt",
     )
     for name in copied:

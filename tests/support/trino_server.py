@@ -15,7 +15,7 @@ from trino.dbapi import Connection, connect
 from trino.exceptions import Error, HttpError
 
 from connectors.stack.processes import wait_until
-from ingest.errors import UserError
+from lake.errors import UserError
 from tests.support.ports import start_on_free_ports
 from tests.support.project import PROJECT
 

@@ -26,8 +26,8 @@ from pyspark.errors import PySparkException
 
 import dbt_single_build
 import ingest.cli
-from ingest.metastore import metastore
-from ingest.session import spark_session
+from lake.metastore import metastore
+from lake.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
 from tests.support.old_lakes import relocate

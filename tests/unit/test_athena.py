@@ -14,7 +14,7 @@ import pytest
 import requests
 from botocore.exceptions import NoCredentialsError
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving import athena
 from tests.support.aws import Aws
 

@@ -11,10 +11,11 @@ import pytest
 
 from ingest.bronze import next_batch
 from ingest.build import Build
-from ingest.config import TOPICS_FILE, lake_root, read_topics
-from ingest.errors import UserError
-from ingest.lock import only_one
-from ingest.session import spark_settings
+from ingest.topics import TOPICS_FILE, read_topics
+from lake.errors import UserError
+from lake.lock import only_one
+from lake.place import lake_root
+from lake.session import spark_settings
 from tests.support.project import PROJECT
 from tests.support.records import TOPIC
 

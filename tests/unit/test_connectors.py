@@ -10,7 +10,7 @@ import pytest
 
 from connectors.postgres.load import PUBLICATION
 from connectors.stack.stack import CONNECTORS
-from ingest.config import read_topics
+from ingest.topics import read_topics
 from tests.support.project import PROJECT
 
 FOLDER = PROJECT / "connectors"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.glue import Catalogue, Lake, Table, glue_type, main
 from tests.support.aws import Aws
 from tests.support.project import PROJECT

@@ -23,7 +23,7 @@ from botocore.stub import Stubber
 from botocore.validate import ParamValidator
 from moto import mock_aws
 
-from ingest.errors import UserError
+from lake.errors import UserError
 from serving.dashboard.content import NO_MONTH
 from serving.quicksight import publish as publishing
 from serving.quicksight.__main__ import main

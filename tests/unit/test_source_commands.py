@@ -10,7 +10,7 @@ import pytest
 from connectors.postgres import northwind
 from connectors.postgres.__main__ import main
 from connectors.stack.postgres import find_binaries
-from ingest.errors import UserError
+from lake.errors import UserError
 from tests.support.project import PROJECT
 
 

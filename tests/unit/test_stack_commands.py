@@ -20,13 +20,13 @@ import pytest
 from connectors.stack import __main__ as command_line
 from connectors.stack import jars, postgres
 from connectors.stack.__main__ import main
-from connectors.stack.folders import MARKER, claim
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import FINISHED, UNFINISHED, Stack, free_ports
 from connectors.stack.status import bronze_state
 from demo import live
-from ingest.errors import UserError
-from ingest.lock import only_one
+from lake.errors import UserError
+from lake.folders import MARKER, claim
+from lake.lock import only_one
 from tests.support.project import PROJECT
 
 OUTBOX = "demo.datalake.cdc_events/0"

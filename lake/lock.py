@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 
 def lock_file(lake: str, name: str) -> Path:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from ingest.errors import UserError
+from lake.errors import UserError
 
 MARKER = "made-by-cdc-lakehouse"
 

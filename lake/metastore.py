@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ingest.config import lake_root
+from lake.place import lake_root
 
 
 def metastore() -> Path:

@@ -12,10 +12,10 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 from pyspark.sql import SparkSession
 
-from ingest.config import lake_root
-from ingest.errors import UserError
-from ingest.lock import only_one
-from ingest.metastore import is_half_made, remove_half_made
+from lake.errors import UserError
+from lake.lock import only_one
+from lake.metastore import is_half_made, remove_half_made
+from lake.place import lake_root
 
 PROFILES_FILE = Path("profiles/profiles.yml")
 PROFILE = "cdc_lakehouse"
