@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from logging import Logger
 from queue import Empty, SimpleQueue
 
 from pyspark.sql import DataFrame
@@ -25,10 +27,6 @@ class Outcome:
     tables: frozenset[str]
 
 
-class StoppedError(Exception):
-    """The ingest is to end, and this micro-batch has not been begun."""
-
-
 @dataclass
 class Tally:
     """Records so far: read, newly written, rejected, skipped."""
@@ -42,22 +40,30 @@ class Tally:
 
 
 class Batches:
-    """Writes micro-batches of records to bronze; called by Structured Streaming.
+    """Writes micro-batches of records to bronze.
+
+    Args:
+        bronze: the tables.
+        topics: which topic goes to which.
+        log: is told what was written, where it goes on and on.
+        continuous: whether it does.
 
     Attributes:
         tally: what all of them came to.
-        is_stopping: set by who wants no further one.
     """
 
-    def __init__(self, bronze: Bronze, topics: Topics) -> None:
+    def __init__(
+        self, bronze: Bronze, topics: Topics, log: Logger, *, continuous: bool
+    ) -> None:
         self.bronze = bronze
+        self.log = log
+        self._is_continuous = continuous
         self.topics = topics
         # What was rejected comes first: a topic's table then says how far all of its
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
-        self.is_stopping = False
-        # Batches run in a thread of their own.
+        # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
 
     def ended(self) -> Iterator[Outcome]:
@@ -70,17 +76,12 @@ class Batches:
         """Create every bronze table that is not there, empty."""
         self.bronze.create_missing(self.tables)
 
-    def __call__(self, records: DataFrame, batch_id: int) -> None:
+    def write(self, records: DataFrame) -> None:
         """Write one micro-batch.
 
-        A batch that is given again after a crash finds what it wrote before, and
-        writes the rest; so the number that Spark gives it is of no use here.
-
-        Raises:
-            StoppedError: it was to be the first after ``is_stopping``.
+        One that is given again after a crash finds what it wrote before, and writes the
+        rest.
         """
-        if self.is_stopping:
-            raise StoppedError
         rows = classified(records, self.topics).persist()
         try:
             slices = self._slices(rows)
@@ -96,6 +97,7 @@ class Batches:
                     count = self.bronze.append(of_table, table, parts, batch)
                     if table != REJECTED_TABLE and count:
                         written[table] = count
+                        self._tell(table, count, parts)
             self._count(rows, slices, sum(written.values()))
             self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
         finally:
@@ -108,6 +110,7 @@ class Batches:
                 F.count("*").alias("rows"),
                 F.min("kafka_offset").alias("low"),
                 F.max("kafka_offset").alias("high"),
+                F.max("source_ts").cast("double").alias("newest"),
             )
             .collect()
         )
@@ -119,9 +122,24 @@ class Batches:
                 rows=row["rows"],
                 low_offset=row["low"],
                 high_offset=row["high"],
+                newest=row["newest"],
             )
             for row in found
         ]
+
+    def _tell(self, table: str, count: int, parts: list[Slice]) -> None:
+        if not self._is_continuous:
+            return
+        newest = max((part.newest for part in parts if part.newest), default=None)
+        lag = None if newest is None else time.time() - newest
+        behind = "" if lag is None else f", {lag:.1f} s behind the source"
+        self.log.info(
+            "%s: %d events%s",
+            table,
+            count,
+            behind,
+            extra={"table": table, "records": count, "lag_seconds": lag},
+        )
 
     def _count(self, rows: DataFrame, slices: list[Slice], written: int) -> None:
         read = sum(part.rows for part in slices)
