@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ INSTANT = "%Y%m%d%H%M%S%f"
 
 
 @dataclass
-class Status:
+class LakeStatus:
     """How far a lake has come.
 
     Attributes:
@@ -56,44 +55,41 @@ class Status:
 
     def lines(self) -> Iterator[str]:
         """For people."""
-        yield f"lake              {self.lake}"
+        yield f"lake: {self.lake}"
         since = "" if self.seconds_since is None else f", {self.seconds_since:,.0f} s ago"
-        yield f"bronze            {_text(batch_time(self.newest_batch))}{since}"
+        yield f"newest commit of bronze: {_text(batch_time(self.newest_batch))}{since}"
         if self.newest_change is not None:
+            at = datetime.fromisoformat(self.newest_change)
             yield (
-                f"newest change     {_text(datetime.fromisoformat(self.newest_change))},"
+                f"newest change at the source: {_text(at)},"
                 f" in bronze {self.seconds_to_bronze:,.1f} s later"
             )
         for place, offset in sorted(self.offsets.items()):
             yield f"  {place} up to offset {offset:,}"
         if self.lag_records is not None:
-            yield f"lag               {self.lag_records:,} records"
+            yield f"lag: {self.lag_records:,} records"
         bound = "" if self.is_rejected_exact else "at least "
-        yield f"rejected records  {bound}{self.rejected:,}"
-        for table, at in sorted(self.commits.items()):
-            yield f"  {table} written {_text(datetime.fromisoformat(at))}"
-        if self.last_build is None:
-            yield "last build        none from this folder"
-            return
-        build = self.last_build
-        outcome = (
-            "succeeded" if build["succeeded"] else f"failed: {', '.join(build['failed'])}"
-        )
-        yield (
-            f"last build        dbt {build['command']},"
-            f" {_text(datetime.fromisoformat(build['at']))}, {build['seconds']:.1f} s,"
-            f" {outcome}"
-        )
+        yield f"rejected records: {bound}{self.rejected:,}"
+        for table, written in sorted(self.commits.items()):
+            yield f"  {table} written {_text(datetime.fromisoformat(written))}"
+        if self.last_build is not None:
+            build = self.last_build
+            failed = ", ".join(build["failed"])
+            yield (
+                f"last dbt command from this folder: {build['command']},"
+                f" {_text(datetime.fromisoformat(build['at']))}, {build['seconds']:.1f} s,"
+                f" {f'failed: {failed}' if failed else 'succeeded'}"
+            )
 
 
-def lake_status(root: str) -> Status:
+def lake_status(root: str) -> LakeStatus:
     """Read the commits of a lake's tables.
 
     Args:
         root: its folder or URL.
     """
     files, place = file_system(root)
-    status = Status(root)
+    status = LakeStatus(root)
     newest_change = 0.0
     for name in _tables(files, f"{place}/warehouse/bronze.db"):
         table = f"{place}/warehouse/bronze.db/{name}"
@@ -172,7 +168,7 @@ def _rows_added(commit: dict[str, Any]) -> int:
 
 def _last_build() -> dict[str, Any] | None:
     """What dbt says of its last command in this folder."""
-    file = Path(os.environ.get("DBT_TARGET_PATH") or "target") / "run_results.json"
+    file = Path("target/run_results.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

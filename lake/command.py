@@ -55,6 +55,12 @@ def run(
     return DONE if code is None else int(code)
 
 
+def complain(message: str) -> None:
+    """Print a message on stderr, after the name of the command that runs."""
+    name = click.get_current_context().find_root().command.name
+    click.echo(f"{name}: {message}", err=True)
+
+
 @contextlib.contextmanager
 def stopped_like_ctrl_c() -> Iterator[list[int]]:
     """SIGTERM and SIGHUP end the block with KeyboardInterrupt, so that it can clean up.

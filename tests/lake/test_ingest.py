@@ -185,7 +185,8 @@ def test_unreadable_files_do_not_hold_up_the_good_ones(
 def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:
     """With either end of line, and without one at the end of the file."""
     values = [
-        {**FLAT, "text": "x" * (LONGEST_LINE - 1000), "__lsn": number} for number in range(6)
+        {**FLAT, "text": "x" * (LONGEST_LINE - 1000), "__lsn": number}
+        for number in range(6)
     ]
     lines = [line(record(KEY, value, n, partition=16)) for n, value in enumerate(values)]
     (tmp_path / "unix.json").write_text("\n".join(lines[:3]))
