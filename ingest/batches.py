@@ -13,6 +13,7 @@ from queue import Empty, SimpleQueue
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest import metrics
 from ingest.bronze import Bronze, Slice, next_batch
 from ingest.events import SKIPPED, classified
 from ingest.topics import Topics
@@ -83,6 +84,7 @@ class Batches:
         rest.
         """
         rows = classified(records, self.topics).persist()
+        start = time.monotonic()
         try:
             slices = self._slices(rows)
             batch = next_batch(
@@ -99,6 +101,7 @@ class Batches:
                         written[table] = count
                         self._tell(table, count, parts)
             self._count(rows, slices, sum(written.values()))
+            metrics.batch_seconds.observe(time.monotonic() - start)
             self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
         finally:
             rows.unpersist()
@@ -128,10 +131,12 @@ class Batches:
         ]
 
     def _tell(self, table: str, count: int, parts: list[Slice]) -> None:
-        if not self._is_continuous:
-            return
         newest = max((part.newest for part in parts if part.newest), default=None)
         lag = None if newest is None else time.time() - newest
+        if lag is not None:
+            metrics.lag_seconds.labels(table).set(lag)
+        if not self._is_continuous:
+            return
         behind = "" if lag is None else f", {lag:.1f} s behind the source"
         self.log.info(
             "%s: %d events%s",
@@ -147,7 +152,16 @@ class Batches:
         self.tally.read += read
         self.tally.written += written
         self.tally.rejected += rejected
-        self.tally.skipped += sum(p.rows for p in slices if p.destination == SKIPPED)
+        skipped = sum(p.rows for p in slices if p.destination == SKIPPED)
+        self.tally.skipped += skipped
+        for outcome, count in (
+            ("read", read),
+            ("written", written),
+            ("rejected", rejected),
+            ("skipped", skipped),
+            ("duplicate", read - written - rejected - skipped),
+        ):
+            metrics.records.labels(outcome).inc(count)
         if rejected:
             self.tally.worst_share = max(self.tally.worst_share, rejected / read)
             for row in rows.where("reason is not null").groupBy("reason").count().collect():

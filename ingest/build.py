@@ -13,6 +13,7 @@ from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 
+from ingest import metrics
 from ingest.batches import Batches
 from lake.errors import UserError
 
@@ -78,6 +79,10 @@ class Build:
                 print(f"ingest: dbt: {node.node.name}: {node.message}", file=sys.stderr)
         seconds = time.monotonic() - start
         self._is_up_to_date = outcome.success
+        metrics.build_seconds.observe(seconds)
+        metrics.builds.labels("succeeded" if outcome.success else "failed").inc()
+        if outcome.success:
+            metrics.last_success.set_to_current_time()
         said = "built" if outcome.success else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
         return outcome.success

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from ingest import stream
+from ingest import metrics, stream
 from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.build import FollowUp
@@ -41,6 +41,7 @@ class Options:
         topics: which topic goes to which table.
         continuous: whether it looks for more until it is stopped.
         interval: the seconds between two looks; None for the source's own.
+        metrics_port: where Prometheus can ask, or None.
         then_build: a dbt command after each batch that brought something, or None.
         max_rejected_share: of a batch; with more, the command ends with an exit code.
         log_format: ``text`` or ``json``.
@@ -49,6 +50,7 @@ class Options:
     topics: Topics
     continuous: bool
     interval: float | None
+    metrics_port: int | None
     then_build: str | None
     max_rejected_share: float
     log_format: str
@@ -110,6 +112,12 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
             " 10 s for URLs where nothing is said",
         ),
         click.option(
+            "--metrics-port",
+            type=click.IntRange(1, 65535),
+            metavar="PORT",
+            help="answer Prometheus at this port",
+        ),
+        click.option(
             "--continuous/--once",
             default=False,
             help="look for more until stopped (Ctrl-C, SIGTERM), or read what is there",
@@ -145,6 +153,8 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
         while options.continuous and not stop:
             stop.sleep(seconds)
             is_done = reader.read_new(stop, follow_up.look) or is_done
+        # What goes on and on has done its work with the first batch.
+        is_done = is_done or (options.continuous and batches.tally.read > 0)
         code = _code(batches, follow_up, options)
         if code == DONE and reader.unreadable:
             code = TOO_MUCH_REJECTED
@@ -205,6 +215,8 @@ def kafka(
         follow_up = FollowUp(batches, options.then_build, continuous=options.continuous)
         query = stream.start(records, batches, stop, checkpoint, seconds)
         is_done = stream.wait(query, stop, follow_up.look)
+        # What goes on and on has done its work with the first batch.
+        is_done = is_done or (options.continuous and query.lastProgress is not None)
         follow_up.look()
         code = _code(batches, follow_up, options)
         return code if is_done or code != DONE else stop.exit_code
@@ -252,7 +264,7 @@ def retry(topic: str | None, **common: Any) -> int:
 
     What is a change event now goes to its table and leaves bronze.rejected_events.
     """
-    options = _options(continuous=False, interval=None, **common)
+    options = _options(continuous=False, interval=None, metrics_port=None, **common)
     with _batches(options) as batches:
         retry_rejected(batches.bronze, batches, topic)
         follow_up = FollowUp(batches, options.then_build, continuous=False)
@@ -300,6 +312,8 @@ def _batches(options: Options) -> Iterator[Batches]:
     if options.continuous:
         # A process that stays has the time that the optimising compiler takes.
         os.environ.setdefault("LAKE_JIT_LEVEL", "4")
+    if options.metrics_port is not None:
+        metrics.serve(options.metrics_port)
     lake = lake_root()
     logger = log.start(LOGGER, options.log_format)
     with only_one(lake, "ingest"), explained():

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -130,12 +130,11 @@ class Landing:
         self.unreadable: dict[File, str] = {}
 
     def new_files(self) -> list[File]:
-        """The files, or versions of them, that bronze lacks; the oldest first.
-
-        Raises:
-            UserError: a folder cannot be listed.
-        """
-        found = {file.path: file for file in self._listed()}
+        """The files, or versions of them, that bronze lacks; the oldest first."""
+        listed = self._listed()
+        if listed is None:
+            return []
+        found = {file.path: file for file in listed}
         for path in self._paths:
             self._ledger.forget_all_but(found.values(), path)
         new = [
@@ -202,7 +201,8 @@ class Landing:
             self.unreadable[file] = reason(text)
         return [file for file in files if file not in named]
 
-    def _listed(self) -> list[File]:
+    def _listed(self) -> list[File] | None:
+        """What is there; None while one of the paths is not."""
         try:
             rows = (
                 self._spark.read.format("binaryFile")
@@ -211,12 +211,10 @@ class Landing:
                 .select("path", F.unix_millis("modificationTime").alias("at"), "length")
                 .collect()
             )
-        except PySparkException as error:
-            if isinstance(error, AnalysisException) and "PATH_NOT_FOUND" in str(error):
-                return []  # it went away; what comes is looked for again
-            raise UserError(
-                f"cannot list the files: {str(error).splitlines()[0]}"
-            ) from error
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
+            return None
         return [File(row["path"], row["at"], row["length"]) for row in rows]
 
 

@@ -116,25 +116,22 @@ def wait(query: StreamingQuery, stop: StopRequest, between: Callable[[], None]) 
         between: called again and again meanwhile.
 
     Returns:
-        Whether it came to an end of what there was, once at least.
+        Whether it ended by itself.
 
     Raises:
         PySparkException: the query failed.
     """
-    was_idle = False
     try:
         # PySpark takes parts of a second, and declares whole ones.
         while not query.awaitTermination(SECONDS_BETWEEN_LOOKS):  # type: ignore[arg-type]
-            is_idle = not query.status["isTriggerActive"]
-            was_idle = was_idle or (is_idle and query.lastProgress is not None)
-            if not stop:
-                if query.lastProgress is not None:
-                    between()
-            elif is_idle:
-                query.stop()
-                return was_idle
+            if stop:
+                if not query.status["isTriggerActive"]:
+                    query.stop()
+                    return False
+            elif query.lastProgress is not None:
+                between()
     except PySparkException as error:
         if StoppedError.__name__ not in str(error):
             raise
-        return was_idle
+        return False
     return True
