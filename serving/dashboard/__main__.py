@@ -9,25 +9,43 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+)
+
 from lake.errors import UserError
-from lake.place import lake_folder
+from lake.place import lake_folder, lake_root
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
+from serving.storage import write_object
 
 
 def main() -> int:
     """Write ``$LAKE_ROOT/dashboard.html``; 1 for what the user can mend."""
     start = time.monotonic()
     try:
-        lake = lake_folder("the dashboard reads a lake in a folder")
+        lake = _lake()
         page = page_of(read_content(lake), datetime.now(UTC))
-        file = lake / "dashboard.html"
-        _write(file, page)
-    except UserError as error:
+        file = f"{lake}/dashboard.html"
+        if isinstance(lake, str):
+            write_object(file, page.encode(), "text/html; charset=utf-8")
+        else:
+            _write(Path(file), page)
+    except (UserError, BotoCoreError, ClientError) as error:
         print(f"dashboard: {error}", file=sys.stderr)
         return 1
     print(f"wrote {file} ({time.monotonic() - start:.1f} s)")
     return 0
+
+
+def _lake() -> Path | str:
+    """The lake's folder; its ``s3://`` URL, if it is on S3."""
+    root = lake_root()
+    scheme, _, place = root.partition("://")
+    if scheme in ("s3", "s3a") and place:
+        return f"s3://{place}"
+    return lake_folder("the dashboard reads a lake in a folder or on S3")
 
 
 def _write(file: Path, page: str) -> None:
