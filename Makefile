@@ -53,10 +53,11 @@ test-all: setup s3 ## every test, also those of real servers
 crashes: setup ## every crash of every build; many minutes
 	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_crash_everywhere.py
 
-lint: setup ## sqlfluff, ruff, mypy, dbt parse
+lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt
 	@ruff check . && ruff format --check .
 	@mypy
+	@cfn-lint deploy/aws/*.yml
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
 
 lock: setup ## write requirements.lock anew from pyproject.toml

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi import HudiTable
 
-from serving.storage import open_table, read_columns
+from serving.storage import list_folder, open_table, read_columns
 
 Row = dict[str, Any]
 
@@ -22,13 +22,30 @@ KEYS = {
 }
 
 
-def find_table(lake: Path, name: str) -> HudiTable | None:
-    """``<layer>.<table>`` of the lake in a folder; None where there is no such table."""
+def find_table(lake: Path | str, name: str) -> HudiTable | None:
+    """``<layer>.<table>`` of a lake; None where there is no such table.
+
+    Args:
+        lake: its folder, or its ``s3://`` URL.
+        name: the table's, with its layer.
+    """
     layer, _, table = name.partition(".")
-    folder = lake.absolute() / "warehouse" / f"{layer}.db" / table
+    place = f"warehouse/{layer}.db/{table}"
+    if isinstance(lake, str):
+        properties = f"{lake}/{place}/.hoodie/hoodie.properties"
+        return open_table(f"{lake}/{place}") if list_folder(properties) else None
+    folder = lake.absolute() / place
     if not (folder / ".hoodie" / "hoodie.properties").exists():
         return None
     return open_table(str(folder))
+
+
+def table_names(lake: Path | str, layer: str) -> list[str]:
+    """The names of the tables of a layer, in their order."""
+    folder = f"warehouse/{layer}.db/"
+    if isinstance(lake, str):
+        return list_folder(f"{lake}/{folder}")
+    return sorted(path.name for path in (lake / folder).glob("*/"))
 
 
 def written_at(table: HudiTable, *, is_whole: bool = False) -> datetime | None:

@@ -53,6 +53,32 @@ def read_columns(table: HudiTable, columns: Sequence[str] | None = None) -> pa.T
         return found.select(kept)
 
 
+def list_folder(url: str) -> list[str]:
+    """The names, in their order, of what begins with an ``s3://`` URL, up to a slash."""
+    bucket, _, prefix = url.removeprefix("s3://").partition("/")
+    pages = (
+        boto3.client("s3")
+        .get_paginator("list_objects_v2")
+        .paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+    )
+    return [
+        found.rstrip("/").rpartition("/")[2]
+        for page in pages
+        for found in (
+            *(folder["Prefix"] for folder in page.get("CommonPrefixes", ())),
+            *(file["Key"] for file in page.get("Contents", ())),
+        )
+    ]
+
+
+def write_object(url: str, content: bytes, content_type: str) -> None:
+    """Write an object at an ``s3://`` URL."""
+    bucket, _, key = url.removeprefix("s3://").partition("/")
+    boto3.client("s3").put_object(
+        Bucket=bucket, Key=key, Body=content, ContentType=content_type
+    )
+
+
 @contextmanager
 def _named(location: str) -> Iterator[None]:
     """Say which table it was."""

@@ -13,9 +13,11 @@ import click
 
 from lake.command import STYLE, run, version
 from lake.errors import UserError
-from lake.place import lake_folder
+from lake.place import lake_folder, lake_root
+from serving.aws import aws_errors
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
+from serving.storage import write_object
 
 
 @click.command("serving.dashboard", context_settings=STYLE)
@@ -23,16 +25,29 @@ from serving.dashboard.page import page_of
 def command() -> None:
     """Write gold as one HTML page, $LAKE_ROOT/dashboard.html."""
     start = time.monotonic()
-    lake = lake_folder("the dashboard reads a lake in a folder")
-    page = page_of(read_content(lake), datetime.now(UTC))
-    file = lake / "dashboard.html"
-    _write(file, page)
+    with aws_errors():
+        lake = _lake()
+        page = page_of(read_content(lake), datetime.now(UTC))
+        file = f"{lake}/dashboard.html"
+        if isinstance(lake, str):
+            write_object(file, page.encode(), "text/html; charset=utf-8")
+        else:
+            _write(Path(file), page)
     click.echo(f"wrote {file} ({time.monotonic() - start:.1f} s)")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 where the page is written."""
     return run(command, arguments)
+
+
+def _lake() -> Path | str:
+    """The lake's folder; its ``s3://`` URL, if it is on S3."""
+    root = lake_root()
+    scheme, _, place = root.partition("://")
+    if scheme in ("s3", "s3a") and place:
+        return f"s3://{place}"
+    return lake_folder("the dashboard reads a lake in a folder or on S3")
 
 
 def _write(file: Path, page: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lake.errors import UserError
-from serving.gold import Row, find_table, written_at
+from serving.gold import Row, find_table, table_names, written_at
 from serving.storage import read_columns
 
 # What gold.revenue_by_month calls the month of orders without a date.
@@ -65,8 +65,8 @@ class Content:
         return min((table.written_at for table in gold if table.written_at), default=None)
 
 
-def read_content(lake: Path) -> Content:
-    """Read what the page shows from the lake in a folder.
+def read_content(lake: Path | str) -> Content:
+    """Read what the page shows from the lake in a folder, or at an ``s3://`` URL.
 
     Raises:
         UserError: a gold table is not there, or a table cannot be read.
@@ -111,7 +111,7 @@ def newer_inputs(table: str, written: dict[str, datetime | None]) -> list[str]:
     return sorted(found)
 
 
-def _gold_rows(lake: Path, name: str) -> list[Row]:
+def _gold_rows(lake: Path | str, name: str) -> list[Row]:
     table = find_table(lake, f"gold.{name}")
     if table is None:
         raise UserError(
@@ -121,7 +121,7 @@ def _gold_rows(lake: Path, name: str) -> list[Row]:
     return sorted(read_columns(table).to_pylist(), key=ORDERS[name])
 
 
-def _written(lake: Path) -> dict[str, datetime | None]:
+def _written(lake: Path | str) -> dict[str, datetime | None]:
     """When gold and what it is computed from were written; nothing of what is not there."""
     return {
         name: written_at(table, is_whole=name.startswith("gold."))
@@ -130,13 +130,13 @@ def _written(lake: Path) -> dict[str, datetime | None]:
     }
 
 
-def _silver_freshness(lake: Path) -> list[Freshness]:
+def _silver_freshness(lake: Path | str) -> list[Freshness]:
     """The newest change of each silver table; deletes are changes, too."""
     found = []
-    for folder in sorted((lake / "warehouse" / "silver.db").glob("*/")):
-        name = f"silver.{folder.name}"
+    for silver in table_names(lake, "silver"):
+        name = f"silver.{silver}"
         table = find_table(lake, name)
-        if table is None or folder.name == "rejected_rows":
+        if table is None or silver == "rejected_rows":
             continue
         rows = read_columns(table, INSTANTS)
         changed_at, ingested_at = (pc.max(rows[instant]).as_py() for instant in INSTANTS)
@@ -144,7 +144,7 @@ def _silver_freshness(lake: Path) -> list[Freshness]:
     return found
 
 
-def _reasons(lake: Path, name: str) -> dict[str, int]:
+def _reasons(lake: Path | str, name: str) -> dict[str, int]:
     """How many rows of a quarantine have which reason, the most frequent first."""
     table = find_table(lake, name)
     if table is None:

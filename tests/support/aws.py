@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import requests
 from moto.server import ThreadedMotoServer
 
 from serving.storage import open_table, read_columns
@@ -53,8 +54,17 @@ class Aws:
             aws_secret_access_key="test",
         )
 
+    def upload(self, folder: Path, bucket: str, prefix: str) -> None:
+        """Put the files of a folder below a prefix."""
+        client = self.client("s3")
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                key = f"{prefix}/{file.relative_to(folder).as_posix()}"
+                client.put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
+
     def stop(self) -> None:
-        """End the server; what it held is gone."""
+        """End the server; what it held is gone, also for the next one of this process."""
+        requests.post(f"{self.endpoint}/moto-api/reset", timeout=30).raise_for_status()
         self._server.stop()
 
 
