@@ -82,7 +82,7 @@ clean: ## stop the stack; remove the lake and what dbt made
 	@sh ingest/java.sh
 	@touch $@
 
-$(JARS): .venv/installed profiles/profiles.yml
+$(JARS): .venv/installed lake/settings.py
 	@echo "setup: fetching Hudi $(HUDI_VERSION) and Spark's Kafka source"
 	@python -m ingest.jars
 	@touch $@
