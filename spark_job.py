@@ -1,9 +1,9 @@
-"""What ``spark-submit`` runs: the module that the first argument names.
+"""What ``spark-submit`` runs: the command that the arguments name.
 
 ``spark_job.py ingest files …`` is ``python -m ingest files …``; ``spark_job.py dbt build`` is
 ``dbt build --profiles-dir profiles`` on the target ``cluster``. Paths are relative to the
-project's folder: the one that this file is in, or ``project`` below the job's working folder,
-where an archive was unpacked.
+project's folder: the one that this file is in, or ``project`` below the working folder, where
+an archive was unpacked.
 """
 
 import os
@@ -24,12 +24,14 @@ def main() -> None:
             break
     else:
         sys.exit(f"spark_job: no dbt_project.yml in {' or '.join(map(str, PLACES))}")
-    if module == "dbt":
-        module = "dbt.cli.main"
-        arguments += ["--profiles-dir", "profiles"]
-        os.environ.setdefault("LAKE_TARGET", "cluster")
-    sys.argv = [module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    if module != "dbt":
+        sys.argv = [module, *arguments]
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        return
+    os.environ.setdefault("LAKE_TARGET", "cluster")
+    from dbt.cli.main import cli
+
+    cli([*arguments, "--profiles-dir", "profiles"])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 
@@ -68,13 +67,12 @@ def stop() -> None:
 @main.command(context_settings={"ignore_unknown_options": True})
 @LAKE
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
-def submit(lake: str, words: tuple[str, ...]) -> int:
+def submit(lake: str, words: tuple[str, ...]) -> None:
     """Run `ingest …` or `dbt …` by spark-submit on the cluster."""
     cluster = _cluster()
-    return subprocess.run(
-        cluster.submit_command(*words),
-        env={**os.environ, **cluster.environment(lake)},
-    ).returncode
+    # In this process's place, so that signals reach it.
+    program, *arguments = cluster.submit_command(*words)
+    os.execve(program, [program, *arguments], {**os.environ, **cluster.environment(lake)})
 
 
 @main.command()

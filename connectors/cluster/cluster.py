@@ -8,6 +8,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import zipfile
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -19,8 +20,8 @@ import requests
 from connectors.cluster import jars
 from connectors.stack.jars import PROJECT, find_java
 from connectors.stack.postgres import SUPERUSER, PostgresServer
-from connectors.stack.processes import JavaProcess, wait_until
-from connectors.stack.stack import free_ports
+from connectors.stack.processes import JavaProcess, java_command, wait_until
+from connectors.stack.stack import free_ports, write_secret
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
@@ -57,24 +58,16 @@ OPEN_MODULES = [
         "sun.util.calendar",
     )
 ]
-HIVE_SITE = """\
-<configuration>
-  <property><name>javax.jdo.option.ConnectionURL</name>
-    <value>jdbc:postgresql://{host}:{port}/{database}</value></property>
-  <property><name>javax.jdo.option.ConnectionDriverName</name>
-    <value>org.postgresql.Driver</value></property>
-  <property><name>javax.jdo.option.ConnectionUserName</name>
-    <value>{user}</value></property>
-  <property><name>javax.jdo.option.ConnectionPassword</name>
-    <value>{password}</value></property>
-  <property><name>datanucleus.schema.autoCreateAll</name><value>true</value></property>
-  <property><name>hive.metastore.schema.verification</name><value>false</value></property>
-  <property><name>hive.metastore.warehouse.dir</name>
-    <value>s3a://{bucket}/default</value></property>
-  <property><name>fs.s3a.endpoint</name><value>{endpoint}</value></property>
-  <property><name>fs.s3a.path.style.access</name><value>true</value></property>
-</configuration>
-"""
+# DataNucleus reads them, to create the metastore's tables and as the metastore's own.
+CONNECTION = {
+    "javax.jdo.option.ConnectionURL": "jdbc:postgresql://{host}:{port}/{database}",
+    "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
+    "javax.jdo.option.ConnectionUserName": "{user}",
+    "javax.jdo.option.ConnectionPassword": "{password}",
+    # As Hive has them.
+    "datanucleus.identifierFactory": "datanucleus1",
+    "datanucleus.rdbms.useLegacyNativeValueStrategy": "true",
+}
 # moto's server, without a line for each request.
 S3_SERVER = """
 import logging, sys
@@ -160,8 +153,7 @@ class Cluster:
                 raise UserError("the cluster is running, or was not stopped: stop it first")
             self._clear()
             claim(self.folder, "a cluster, made by python -m connectors.cluster\n")
-            self.password_file.touch(mode=0o600)
-            self.password_file.write_text(secrets.token_urlsafe(24))
+            write_secret(self.password_file, secrets.token_urlsafe(24))
             with free_ports() as free_port:
                 self._set_up(Ports(*(free_port() for _ in fields(Ports))))
             self.state_file.write_text(json.dumps(asdict(self.ports)))
@@ -255,7 +247,9 @@ class Cluster:
     def properties(self) -> dict[str, str]:
         """The settings of this cluster, for all its applications."""
         on_every_node = ":".join(map(str, jars.s3()))
-        java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+        java = (
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
+        )
         logging = PROJECT / "profiles" / "log4j2.properties"
         return {
             "spark.master": self.master,
@@ -359,28 +353,65 @@ class Cluster:
         part.launch([*python, "-H", HOST, "-p", str(self.ports.s3)])
 
     def _start_metastore(self) -> None:
+        """Create the metastore's tables, and start it.
+
+        Created by the metastore itself, at first use, they block each other: it creates
+        some in a transaction of their own, while another one holds those that they
+        refer to.
+        """
         conf = self.folder / "metastore"
-        conf.mkdir(exist_ok=True)
-        site = conf / "hive-site.xml"
-        site.touch(mode=0o600)
-        site.write_text(
-            HIVE_SITE.format(
-                host=HOST,
-                port=self.ports.postgres,
-                database=METASTORE_DATABASE,
-                user=SUPERUSER,
-                password=self.postgres.password,
-                bucket=BUCKET,
-                endpoint=self.endpoint,
-            )
+        conf.mkdir()
+        words = {
+            "host": HOST,
+            "port": str(self.ports.postgres),
+            "database": METASTORE_DATABASE,
+            "user": SUPERUSER,
+            "password": self.postgres.password,
+        }
+        connection = {name: text.format(**words) for name, text in CONNECTION.items()}
+        with zipfile.ZipFile(next(jars.SPARK.glob("hive-metastore-*.jar"))) as archive:
+            archive.extract("package.jdo", conf)
+        factory = "org.datanucleus.api.jdo.JDOPersistenceManagerFactory"
+        properties = connection | {
+            "javax.jdo.PersistenceManagerFactoryClass": factory,
+            "datanucleus.plugin.pluginRegistryBundleCheck": "LOG",
+        }
+        write_secret(
+            conf / "create.properties",
+            "".join(f"{name}={value}\n" for name, value in properties.items()),
         )
-        folders = [str(conf), f"{jars.METASTORE}/*", f"{jars.SPARK}/*"]
+        class_path = ":".join([str(conf), f"{jars.METASTORE}/*", f"{jars.SPARK}/*"])
+        made = subprocess.run(
+            java_command(
+                "128m",
+                "org.datanucleus.store.schema.SchemaTool",
+                *("-create", "-api", "JDO", "-props", str(conf / "create.properties")),
+                str(conf / "package.jdo"),
+                class_path=class_path,
+            ),
+            capture_output=True,
+            text=True,
+        )
+        if made.returncode != 0:
+            said = (made.stdout + made.stderr).strip()[-2000:]
+            raise UserError(f"the metastore's tables cannot be created: {said}")
+        settings = connection | {
+            "hive.metastore.schema.verification": "false",
+            "hive.metastore.warehouse.dir": f"s3a://{BUCKET}/default",
+            "fs.s3a.endpoint": self.endpoint,
+            "fs.s3a.path.style.access": "true",
+        }
+        lines = "".join(
+            f"<property><name>{name}</name><value>{value}</value></property>\n"
+            for name, value in settings.items()
+        )
+        write_secret(conf / "hive-site.xml", f"<configuration>\n{lines}</configuration>\n")
         self.parts["metastore"].start(
             "384m",
             *OPEN_MODULES,
             "org.apache.hadoop.hive.metastore.HiveMetaStore",
             *("-p", str(self.ports.metastore)),
-            class_path=":".join([*folders, *map(str, jars.s3())]),
+            class_path=":".join([class_path, *map(str, jars.s3())]),
             environment=CREDENTIALS,
         )
 
