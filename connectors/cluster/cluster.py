@@ -274,7 +274,7 @@ class Cluster:
         return [
             str(jars.SPARK_HOME / "bin" / "spark-submit"),
             *("--properties-file", str(self.folder / "spark.conf")),
-            *("--jars", ",".join(map(str, jars.job()))),
+            *("--name", " ".join(words[:2]), "--jars", ",".join(map(str, jars.job()))),
             *(str(PROJECT / "spark_job.py"), *words),
         ]
 
@@ -298,7 +298,9 @@ class Cluster:
         properties.write_text(
             lake_settings + as_properties(self.properties() | jars_of_job)
         )
-        class_path = [f"{jars.SPARK}/*", *map(str, jars.s3())]
+        # Also on its class path: the server closes the class loader of `spark.jars` with the
+        # first session that ends.
+        class_path = [f"{jars.SPARK}/*", *map(str, [*jars.s3(), *jars.job()])]
         thrift = self.parts["thrift"]
         thrift.start(
             "1g",
