@@ -1,9 +1,9 @@
 """What ``spark-submit`` runs: the command that the arguments name.
 
-``spark_job.py ingest files …`` is ``python -m ingest files …``; ``spark_job.py dbt build`` is
-``dbt build --profiles-dir profiles`` on the target ``cluster``. Paths are relative to the
-project's folder: the one that this file is in, or ``project`` below the working folder, where
-an archive was unpacked.
+``spark_job.py ingest files …`` is ``python -m ingest files …``; ``spark_job.py dbt build``
+is ``dbt build --profiles-dir profiles`` on the target ``cluster``. Paths are relative to
+the project's folder: the one that this file is in, or ``project`` below the working folder,
+where an archive was unpacked.
 """
 
 import os

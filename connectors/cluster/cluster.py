@@ -298,8 +298,8 @@ class Cluster:
         properties.write_text(
             lake_settings + as_properties(self.properties() | jars_of_job)
         )
-        # Also on its class path: the server closes the class loader of `spark.jars` with the
-        # first session that ends.
+        # Also on its class path: the server closes the class loader of `spark.jars` with
+        # the first session that ends.
         class_path = [f"{jars.SPARK}/*", *map(str, [*jars.s3(), *jars.job()])]
         thrift = self.parts["thrift"]
         thrift.start(
