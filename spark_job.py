@@ -2,28 +2,43 @@
 
 ``spark_job.py ingest files …`` is ``python -m ingest files …``; ``spark_job.py dbt build``
 is ``dbt build --profiles-dir profiles`` on the target ``cluster``. Paths are relative to
-the project's folder: the one that this file is in, or ``project`` below the working folder,
-where an archive was unpacked.
+the project's folder: the one that this file is in, or what ``cdc-lakehouse.zip`` among
+``--py-files`` is unpacked to (``make package``).
 """
 
+import atexit
 import os
 import runpy
+import shutil
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
-PLACES = (Path(__file__).absolute().parent, Path.cwd() / "project")
+ARCHIVE = "cdc-lakehouse.zip"
+
+
+def project() -> Path:
+    """The project's folder."""
+    here = Path(__file__).absolute().parent
+    if (here / "dbt_project.yml").exists():
+        return here
+    for entry in sys.path:
+        if Path(entry).name == ARCHIVE:
+            folder = tempfile.mkdtemp(prefix="cdc-lakehouse-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            with zipfile.ZipFile(entry) as archive:
+                archive.extractall(folder)
+            return Path(folder)
+    sys.exit(f"spark_job: no dbt_project.yml in {here}, and no {ARCHIVE} in --py-files")
 
 
 def main() -> None:
-    """Run the module that the first argument names, in the project's folder."""
+    """Run the command in the project's folder."""
     module, *arguments = sys.argv[1:]
-    for place in PLACES:
-        if (place / "dbt_project.yml").exists():
-            os.chdir(place)
-            sys.path.insert(0, str(place))
-            break
-    else:
-        sys.exit(f"spark_job: no dbt_project.yml in {' or '.join(map(str, PLACES))}")
+    folder = project()
+    os.chdir(folder)
+    sys.path[:0] = [str(folder), str(folder / "site")]
     if module != "dbt":
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)

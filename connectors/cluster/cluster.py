@@ -262,6 +262,8 @@ class Cluster:
             "spark.executor.extraJavaOptions": java,
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            "spark.hadoop.fs.s3a.endpoint": self.endpoint,
+            "spark.hadoop.fs.s3a.path.style.access": "true",
             "spark.hadoop.hive.metastore.uris": f"thrift://{HOST}:{self.ports.metastore}",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": self.events.as_uri(),
@@ -269,14 +271,24 @@ class Cluster:
             "spark.ui.showConsoleProgress": "false",
         }
 
-    def submit_command(self, *words: str) -> list[str]:
-        """``spark-submit`` of a module of the project, with the cluster's settings."""
-        return [
-            str(jars.SPARK_HOME / "bin" / "spark-submit"),
-            *("--properties-file", str(self.folder / "spark.conf")),
-            *("--name", " ".join(words[:2]), "--jars", ",".join(map(str, jars.job()))),
-            *(str(PROJECT / "spark_job.py"), *words),
-        ]
+    def submit_command(self, *words: str, package: str | None = None) -> list[str]:
+        """``spark-submit`` of `ingest …` or `dbt …` with the cluster's settings.
+
+        Args:
+            words: the command.
+            package: the URL of a folder that ``make package`` wrote, to run from; the
+                project's folder where there is none.
+        """
+        program = [str(jars.SPARK_HOME / "bin" / "spark-submit")]
+        program += ["--properties-file", str(self.folder / "spark.conf")]
+        program += ["--name", " ".join(words[:2])]
+        if package is None:
+            program += ["--jars", ",".join(map(str, jars.job()))]
+            return [*program, str(PROJECT / "spark_job.py"), *words]
+        places = [f"{package}/jars/{jar.name}" for jar in jars.job()]
+        program += ["--jars", ",".join(places)]
+        program += ["--py-files", f"{package}/cdc-lakehouse.zip"]
+        return [*program, f"{package}/spark_job.py", *words]
 
     def start_thrift(self, lake: str) -> None:
         """Start a Spark Thrift Server on a lake, and wait until it answers.

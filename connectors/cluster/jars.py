@@ -28,7 +28,7 @@ def fetch() -> bool:
     """
     s3()
     pom = Path(__file__).with_name("pom.xml")
-    return copy_dependencies(pom, {"metastore": METASTORE})
+    return copy_dependencies(pom, {"metastore": METASTORE}, JARS / "pom.sha256")
 
 
 def s3() -> list[Path]:

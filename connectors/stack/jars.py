@@ -29,15 +29,17 @@ def fetch() -> bool:
     Raises:
         UserError: Maven is missing, or it failed.
     """
-    return copy_dependencies(POM, {"kafka": KAFKA, "debezium": PLUGINS / "debezium"})
+    folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium"}
+    return copy_dependencies(POM, folders, JARS / "pom.sha256")
 
 
-def copy_dependencies(pom: Path, folders: dict[str, Path]) -> bool:
+def copy_dependencies(pom: Path, folders: dict[str, Path], stamp: Path) -> bool:
     """Copy the jars of each profile of a pom into its folder, where the pom has changed.
 
     Args:
         pom: the file.
-        folders: profile to folder; the stamp of what was copied is beside the first one.
+        folders: profile to folder.
+        stamp: the file that remembers which pom it was.
 
     Returns:
         Whether anything had to be fetched.
@@ -45,7 +47,6 @@ def copy_dependencies(pom: Path, folders: dict[str, Path]) -> bool:
     Raises:
         UserError: Maven is missing, or it failed.
     """
-    stamp = next(iter(folders.values())).parent / "pom.sha256"
     digest = hashlib.sha256(pom.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return False

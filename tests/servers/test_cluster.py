@@ -21,6 +21,7 @@ from connectors.cluster.cluster import BUCKET, WORKERS, Cluster
 from connectors.stack.postgres import find_binaries
 from connectors.stack.processes import wait_until
 from demo.landing import EVENTS, recorded, sink_envelope
+from deploy.package import write
 from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.support.aws import rows
@@ -237,3 +238,26 @@ def test_build_by_a_thrift_server(
     # The master hears of its end a moment later.
     wait_until(lambda: not cluster.state()["activeapps"], 30, "the server is still there")
     assert_on_executors(cluster, "thrift")
+
+
+def test_packaged_job(built: Cluster, tmp_path: Path) -> None:
+    """It runs from the bucket by a Python that has none of the packages."""
+    for file in write(tmp_path):
+        key = f"package/{file.relative_to(tmp_path)}"
+        built.s3_client().upload_file(str(file), BUCKET, key)
+    python = getattr(sys, "_base_executable", sys.executable)
+    environment = {**os.environ, **built.environment(NAME), "PYSPARK_PYTHON": python}
+    environment.pop("PYTHONPATH", None)
+    commands = (("ingest", "files", LANDING), ("dbt", "run", "-s", "path:models/gold"))
+    for command in commands:
+        done = subprocess.run(
+            built.submit_command(*command, package=f"s3a://{BUCKET}/package"),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        if command[0] == "ingest":
+            assert "read 0 records" in done.stdout
