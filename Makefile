@@ -29,7 +29,7 @@ dashboard: setup ## gold as one HTML page
 stack: setup ## start PostgreSQL with Northwind, Kafka, Connect with Debezium
 	@python -m connectors.stack start
 
-status: setup ## how the stack does, and how far bronze has come
+status: setup ## health of the stack's services, lag of the ingest
 	@python -m connectors.stack status
 
 stop: setup ## stop the stack

@@ -1,7 +1,5 @@
 """What 1,000 new events cost over a small and over a large bronze table.
 
-    python -m benchmarks.bronze_size [--rows 10000 10000000] [--days 300] [--runs 5]
-
 Each size is a lake of its own with 1,000 orders; the rows are old events of those orders,
 spread over days and read long ago. Prints the medians of ingest and build, and the ratio of
 the largest to the smallest.
@@ -9,7 +7,6 @@ the largest to the smallest.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -19,6 +16,10 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import click
+
+from lake.command import STYLE, run, version
 
 ORDERS = 1_000
 EVENTS = 1_000
@@ -102,36 +103,35 @@ def measure(rows: int, days: int, runs: int, folder: Path) -> dict[str, float]:
     }
 
 
-def main() -> None:
-    """Measure every size, each in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 10_000_000])
-    parser.add_argument("--days", type=int, default=300)
-    parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args()
+@click.command("benchmarks.bronze_size", help=__doc__, context_settings=STYLE)
+@version
+@click.option(
+    "--rows",
+    "sizes",
+    type=int,
+    multiple=True,
+    default=[10_000, 10_000_000],
+    help="May be given several times.",
+)
+@click.option("--days", default=300)
+@click.option("--runs", default=5)
+def command(sizes: tuple[int, ...], days: int, runs: int) -> None:
     os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
-    if len(options.rows) == 1:
+    if len(sizes) == 1:
         folder = Path(tempfile.mkdtemp(prefix="lake-"))
         try:
-            print(json.dumps(measure(options.rows[0], options.days, options.runs, folder)))
+            print(json.dumps(measure(sizes[0], days, runs, folder)))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         return
 
     found = {}
-    for rows in options.rows:
+    for rows in sizes:  # each in a process of its own
         output = subprocess.run(
             [
-                sys.executable,
-                "-m",
-                "benchmarks.bronze_size",
-                "--rows",
-                str(rows),
-                "--days",
-                str(options.days),
-                "--runs",
-                str(options.runs),
+                *(sys.executable, "-m", "benchmarks.bronze_size"),
+                *("--rows", str(rows), "--days", str(days), "--runs", str(runs)),
             ],
             check=True,
             stdout=subprocess.PIPE,
@@ -139,7 +139,7 @@ def main() -> None:
         ).stdout
         found[rows] = json.loads(output.splitlines()[-1])
         print(
-            f"{rows:>12,} rows in {options.days} days:"
+            f"{rows:>12,} rows in {days} days:"
             f" ingest {found[rows]['ingest']:.2f} s,"
             f" build {found[rows]['build']:.2f} s",
             flush=True,
@@ -149,5 +149,9 @@ def main() -> None:
         print(f"{part}: {found[large][part] / found[small][part]:.2f} times")
 
 
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,23 +1,29 @@
 """`dbt build` against the same by hand, in one run and one warm session.
 
-    python -m benchmarks.build [--orders 1000 100000] [--events 100 1000] [--runs 5]
-
 Each round lands new events, ingests them, and lets both bring them to gold, in turn. Prints
 the medians and, round by round, the ratio of dbt to the peer; data tests are timed apart.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import json
 import os
 import random
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+import click
+
+from lake.command import STYLE, run, version
+
+SEVERAL = "May be given several times."
 
 
 def measure(orders: int, events: int, rounds: int, folder: Path) -> dict[str, Any]:
@@ -120,39 +126,37 @@ def report(measured: dict[str, Any]) -> None:
     print(f"  data tests, apart      {rounds[-1]['tests']:6.2f}", flush=True)
 
 
-def main() -> None:
-    """Measure every base with every size, each in a process of its own."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--orders", type=int, nargs="+", default=[1_000, 100_000])
-    parser.add_argument("--events", type=int, nargs="+", default=[100, 1_000])
-    parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args()
+@click.command("benchmarks.build", help=__doc__, context_settings=STYLE)
+@version
+@click.option("--orders", type=int, multiple=True, default=[1_000, 100_000], help=SEVERAL)
+@click.option("--events", type=int, multiple=True, default=[100, 1_000], help=SEVERAL)
+@click.option("--runs", default=5)
+def command(orders: tuple[int, ...], events: tuple[int, ...], runs: int) -> None:
     # A warm session: both sides get the optimising compiler.
     os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
-    if len(options.orders) * len(options.events) > 1:
-        import subprocess
-        import sys
-
-        for orders in options.orders:
-            for events in options.events:
-                subprocess.run(
-                    [
-                        *(sys.executable, "-m", "benchmarks.build"),
-                        *("--orders", str(orders), "--events", str(events)),
-                        *("--runs", str(options.runs)),
-                    ],
-                    check=True,
-                )
+    if len(orders) * len(events) > 1:  # each in a process of its own
+        for base, size in itertools.product(orders, events):
+            subprocess.run(
+                [
+                    *(sys.executable, "-m", "benchmarks.build"),
+                    *("--orders", str(base), "--events", str(size), "--runs", str(runs)),
+                ],
+                check=True,
+            )
         return
     folder = Path(tempfile.mkdtemp(prefix="lake-"))
     try:
-        measured = measure(options.orders[0], options.events[0], options.runs, folder)
+        measured = measure(orders[0], events[0], runs, folder)
         (folder / "measured.json").write_text(json.dumps(measured))
         report(measured)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

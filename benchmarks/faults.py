@@ -1,7 +1,5 @@
 """Storms of transactions with faults at random moments, five of each kind.
 
-    python -m benchmarks.faults [--each 5] [--transactions 4000] [--seed 1]
-
 It starts a stack of its own and ingests all twelve tables. At the end it compares silver
 with PostgreSQL row by row, gold with PostgreSQL's own answers, bronze with Kafka's offsets.
 It exits with code 1 on a difference.
@@ -9,27 +7,29 @@ It exits with code 1 on a difference.
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+import click
+
 from connectors.stack.stack import Stack
+from lake.command import STYLE, run, version
 from tests.support.faults import FAULTS, storm_with_faults
 from tests.support.pipeline import Pipeline
 
 
-def main() -> None:
-    """Run the storm and print its result."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--each", type=int, default=5)
-    parser.add_argument("--transactions", type=int, default=4_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    faults = list(FAULTS) * options.each
-    random.Random(options.seed).shuffle(faults)
+@click.command("benchmarks.faults", help=__doc__, context_settings=STYLE)
+@version
+@click.option("--each", default=5, help="Faults of each kind.")
+@click.option("--transactions", default=4_000)
+@click.option("--seed", default=1)
+def command(each: int, transactions: int, seed: int) -> None:
+    faults = list(FAULTS) * each
+    random.Random(seed).shuffle(faults)
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
     stack = Stack(root)
@@ -39,10 +39,10 @@ def main() -> None:
         stack.start()
         pipeline.start()
         pipeline.wait_until_built()
-        storm_with_faults(pipeline, faults, options.seed, options.transactions)
+        storm_with_faults(pipeline, faults, seed, transactions)
         print(
-            f"{options.transactions:,} transactions, {len(faults)} faults"
-            f" ({options.each} of each kind), no difference;"
+            f"{transactions:,} transactions, {len(faults)} faults"
+            f" ({each} of each kind), no difference;"
             f" {time.monotonic() - start:.0f} s"
         )
     finally:
@@ -51,5 +51,9 @@ def main() -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,5 @@
 """From a commit in PostgreSQL to gold, as a reader sees it, in continuous mode.
 
-    python -m benchmarks.latency [--changes 50] [--command build] [--warm-up 10]
-
 A stack of its own streams Northwind; `python -m ingest kafka --continuous --then-build
 COMMAND` brings the outbox, customers and products to gold. One order line changes at a
 time, at random moments; a reader without a JVM looks for the new revenue every 50 ms.
@@ -10,7 +8,6 @@ Prints the median and the 95th percentile until the change was in bronze and in 
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import re
@@ -26,7 +23,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import click
+
 from connectors.stack.stack import Stack
+from lake.command import STYLE, run, version
 from serving.gold import Gold
 
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
@@ -76,7 +76,9 @@ def wait_for(gold: Gold, customer_id: str, revenue: Decimal) -> float:
     raise TimeoutError(f"{customer_id} has no revenue of {revenue} in gold")
 
 
-def measure(lake: Path, options: argparse.Namespace) -> list[tuple[float, float]]:
+def measure(
+    lake: Path, build: str, warm_up: int, changes: int
+) -> list[tuple[float, float]]:
     """Of every change, the seconds until bronze and until gold."""
     stack = Stack(lake)
     stack.start()
@@ -84,8 +86,9 @@ def measure(lake: Path, options: argparse.Namespace) -> list[tuple[float, float]
     ingest = subprocess.Popen(
         [
             *(sys.executable, "-m", "ingest", "kafka"),
-            *("--bootstrap-servers", stack.bootstrap_servers, "--topic", *TOPICS),
-            *("--continuous", "--then-build", options.command),
+            *("--bootstrap-servers", stack.bootstrap_servers),
+            *(f"--topic={topic}" for topic in TOPICS),
+            *("--continuous", "--then-build", build),
         ],
         env={**os.environ, "LAKE_ROOT": str(lake)},
         stdout=log,
@@ -95,14 +98,14 @@ def measure(lake: Path, options: argparse.Namespace) -> list[tuple[float, float]
     try:
         gold, draw, found = Gold(lake), random.Random(5), []
         with closing(stack.connect_to_source()) as connection:
-            for number in range(options.warm_up + options.changes):
+            for number in range(warm_up + changes):
                 customer_id, revenue = change(connection, draw)
                 committed = time.time()
                 seen = wait_for(gold, customer_id, revenue)
                 found.append((newest_batch(lake) - committed, seen - committed))
                 print(f"{number:4d} {found[-1][0]:6.2f} {found[-1][1]:6.2f}", flush=True)
                 time.sleep(draw.uniform(0, 8))
-        return found[options.warm_up :]
+        return found[warm_up:]
     finally:
         os.killpg(ingest.pid, signal.SIGKILL)
         ingest.wait()
@@ -117,17 +120,16 @@ def _half(values: list[float]) -> float:
     return statistics.median(values[len(values) // 2 :])
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--changes", type=int, default=50)
-    parser.add_argument("--warm-up", type=int, default=10)
-    parser.add_argument("--command", default="build")
-    options = parser.parse_args()
+@click.command("benchmarks.latency", help=__doc__, context_settings=STYLE)
+@version
+@click.option("--changes", default=50)
+@click.option("--warm-up", default=10, help="Changes that are not counted, before these.")
+@click.option("--command", "build", default="build", help="What dbt runs for each batch.")
+def command(changes: int, warm_up: int, build: str) -> None:
     lake = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     lake.chmod(0o755)
     try:
-        found = measure(lake, options)
+        found = measure(lake, build, warm_up, changes)
     finally:
         shutil.rmtree(lake, ignore_errors=True)
     for name, values in (
@@ -138,5 +140,9 @@ def main() -> None:
         print(f"{name}: p50 {statistics.median(values):.1f} s, p95 {p95:.1f} s")
 
 
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,5 @@
 """What each Hudi setting that the tables keep buys, against leaving it out, in one run.
 
-    python -m benchmarks.settings [--rows 100000] [--runs 7]
-
 Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one.
 Each round upserts 1,000 rows into every table, by an insert as silver's, and overwrites it,
 in turn; prints medians and the ratio to all settings. Variants with a setting that we left
@@ -10,14 +8,18 @@ at its default are measured too, and the upsert as a MERGE.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+import click
+
+from lake.command import STYLE, run, version
 
 COLUMNS = "id bigint, name string, body string, source_lsn bigint"
 LEFT_ALONE = {
@@ -65,12 +67,11 @@ def variants() -> dict[str, dict[str, str]]:
     return {name: settings | UPSERTS for name, settings in found.items()}
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--runs", type=int, default=7)
-    options = parser.parse_args()
+@click.command("benchmarks.settings", help=__doc__, context_settings=STYLE)
+@version
+@click.option("--rows", "count", default=100_000)
+@click.option("--runs", default=7)
+def command(count: int, runs: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="lake-"))
     os.environ |= {
         "LAKE_ROOT": str(folder),
@@ -101,15 +102,13 @@ def main() -> None:
         )
         seconds(
             f"insert overwrite table {tables[name]} "
-            + rows.format(low=0, high=options.rows, step=1)
+            + rows.format(low=0, high=count, step=1)
         )
 
     upserts: dict[str, list[float]] = {name: [] for name in tables}
     overwrites: dict[str, list[float]] = {name: [] for name in tables}
-    for number in range(options.runs + 2):
-        source = rows.format(
-            low=number, high=options.rows, step=max(1, options.rows // 1_000)
-        )
+    for number in range(runs + 2):
+        source = rows.format(low=number, high=count, step=max(1, count // 1_000))
         for name, table in tables.items():
             upserts[name].append(
                 seconds(
@@ -124,7 +123,7 @@ def main() -> None:
             overwrites[name].append(
                 seconds(
                     f"insert overwrite table {table} "
-                    + rows.format(low=0, high=options.rows, step=1)
+                    + rows.format(low=0, high=count, step=1)
                 )
             )
     shutil.rmtree(folder, ignore_errors=True)
@@ -133,7 +132,7 @@ def main() -> None:
         return statistics.median(values[2:])
 
     base = "all settings"
-    print(f"\n{options.rows:,} rows, {options.runs} rounds; medians in seconds")
+    print(f"\n{count:,} rows, {runs} rounds; medians in seconds")
     print(f"{'':<58} {'upsert':>6} {'ratio':>6} {'overwrite':>10} {'ratio':>6}")
     for name in tables:
         print(
@@ -144,5 +143,9 @@ def main() -> None:
         )
 
 
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""``make demo``: recorded events from landing to gold and its page, and what it took."""
+"""``make demo``: recorded events from landing to gold and its page, with the times."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
+import click
 from dbt.artifacts.resources.types import NodeType
 from dbt.artifacts.schemas.run import RunExecutionResult
 from dbt.cli.main import dbtRunner
@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 
 from demo.landing import land
 from ingest.cli import main as ingest
-from lake.errors import UserError
-from lake.place import lake_root
+from lake.command import STYLE, run, version
+from lake.errors import DONE, UserError
+from lake.place import lake_folder
 from lake.session import spark_session
 from serving.dashboard.__main__ import main as dashboard
 
@@ -57,15 +58,17 @@ def _show_model(event: EventMsg) -> None:
         print(f"   {data.description}: {data.execution_time:.1f} s", flush=True)
 
 
-def _build() -> bool:
-    """Run `dbt build`; say which models were built and how the tests ended."""
+def _build() -> None:
+    """Run `dbt build`; print which models were built and how the tests ended.
+
+    Raises:
+        UserError: it failed.
+    """
     result = dbtRunner(callbacks=[_show_model]).invoke(
         ["--quiet", "build", "--profiles-dir", "profiles"]
     )
-    if result.exception is not None:
-        print(f"dbt: {result.exception}", file=sys.stderr)
     if not isinstance(result.result, RunExecutionResult):
-        return False
+        raise UserError(f"the build failed: {result.exception}")
     outcomes = [str(node.status) for node in result.result.results]
     tests = [
         str(node.status)
@@ -76,7 +79,8 @@ def _build() -> bool:
         f"   {tests.count('pass')} data tests passed, {tests.count('warn')} warned, "
         f"{tests.count('fail') + tests.count('error')} failed"
     )
-    return result.success and "error" not in outcomes
+    if not result.success or "error" in outcomes:
+        raise UserError("the build failed")
 
 
 def _show_gold(spark: SparkSession) -> None:
@@ -95,36 +99,38 @@ def _show_gold(spark: SparkSession) -> None:
         )
 
 
-def main() -> int:
-    """Run the demonstration; 0 where everything went well."""
+@click.command("demo", context_settings=STYLE)
+@version
+def command() -> int:
+    """Bring recorded events from landing files to gold and its page, below LAKE_ROOT."""
     seconds: dict[str, float] = {}
-    try:
-        lake = Path(lake_root())
-    except UserError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
+    lake = lake_folder("the demonstration needs a folder")
     with _step("land: recorded Debezium events, as an S3 sink writes them", seconds):
         landing = lake / "landing"
         print(f"   {land(landing):,} records below {landing}")
     with _step("start Spark", seconds):
         spark = spark_session()
     with _step("ingest: python -m ingest files", seconds):
-        if ingest(["files", str(landing)]) != 0:
-            return 1
+        if code := ingest(["files", str(landing)]):
+            return code
     with _step("build: dbt build", seconds):
-        if not _build():
-            return 1
+        _build()
     with _step("gold", seconds):
         _show_gold(spark)
     with _step("dashboard: python -m serving.dashboard", seconds):
-        if dashboard() != 0:
-            return 1
+        if code := dashboard([]):
+            return code
 
     print("\n== how long it took")
     for name, duration in seconds.items():
         print(f"   {name.partition(':')[0]:<12} {duration:5.1f} s")
     print(f"   {'in all':<12} {sum(seconds.values()):5.1f} s")
-    return 0
+    return DONE
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the demonstration; 0 where everything went well."""
+    return run(command, arguments)
 
 
 if __name__ == "__main__":

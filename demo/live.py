@@ -18,9 +18,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import click
+
 from connectors.postgres.northwind import insert_order
-from connectors.stack.processes import ended_as_by_ctrl_c
 from connectors.stack.stack import Stack
+from lake.command import STYLE, run, version
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
@@ -92,7 +94,7 @@ class Pipeline:
                 [
                     *(sys.executable, "-m", "ingest", "kafka"),
                     *("--bootstrap-servers", bootstrap_servers),
-                    *("--topic", *(f"demo.datalake.{table}" for table in TOPICS)),
+                    *(f"--topic=demo.datalake.{table}" for table in TOPICS),
                     *("--continuous", "--then-build"),
                 ],
                 env={**os.environ, "LAKE_ROOT": str(self.lake)},
@@ -214,7 +216,13 @@ def _show_changes(
     return after
 
 
-def _walk_through() -> None:
+@click.command("demo.live", context_settings=STYLE)
+@version
+def command() -> None:
+    """Follow changes from PostgreSQL through Debezium and Kafka to gold.
+
+    Everything of it is below LAKE_ROOT/live, which is emptied first.
+    """
     lake = lake_folder("the stack needs a folder").absolute() / "live"
     gold = Gold(lake)
     start = time.monotonic()
@@ -237,18 +245,9 @@ def _walk_through() -> None:
         print("\n== the end: stopping everything")
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the walk-through; 0 where everything went well."""
-    try:
-        with ended_as_by_ctrl_c():
-            _walk_through()
-    except UserError as error:
-        print(f"live: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("live: interrupted; what it started was ended", file=sys.stderr)
-        return 130
-    return 0
+    return run(command, arguments, on_stop=lambda: "stopped; what it started was ended")
 
 
 if __name__ == "__main__":

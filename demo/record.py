@@ -22,7 +22,7 @@ def record() -> int:
     lake = tempfile.mkdtemp(prefix="lake-")
     os.environ |= {"LAKE_ROOT": lake, "LAKE_CLASS_ARCHIVE": "ArchiveClassesAtExit"}
     try:
-        outcome = main()
+        outcome = main([])
         spark_session().stop()
         gateway: Any = SparkContext._gateway
         java = gateway.proc

@@ -17,7 +17,7 @@ import click
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lake import command
+from lake.command import STYLE, run, version
 from lake.settings import class_path
 
 PROJECT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ FOLDERS = (
     "analyses",
 )
 FILES = ("dbt_project.yml", "dbt_single_build.py")
-ROOTS = ("click", "dbt-core", "dbt-spark")
+ROOTS = ("boto3", "click", "dbt-core", "dbt-spark", "prometheus-client", "pyarrow")
 # Spark brings it along.
 OF_THE_CLUSTER = {"pyspark", "py4j"}
 
@@ -88,14 +88,19 @@ def write(folder: Path) -> list[Path]:
     return written
 
 
-@click.command("deploy.package", context_settings=command.STYLE)
-@command.version
+@click.command("deploy.package", context_settings=STYLE)
+@version
 @click.argument("folder", type=click.Path(path_type=Path), default=PROJECT / "dist")
-def main(folder: Path) -> None:
+def command(folder: Path) -> None:
     """Write the files of a job into FOLDER."""
     for file in write(folder):
         click.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(main())

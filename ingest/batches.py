@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from logging import Logger
 from queue import Empty, SimpleQueue
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest import metrics
 from ingest.bronze import Bronze, Slice, next_batch
 from ingest.events import SKIPPED, classified
 from ingest.topics import Topics
@@ -23,10 +26,6 @@ class Outcome:
 
     written: int
     tables: frozenset[str]
-
-
-class StoppedError(Exception):
-    """The ingest is to end, and this micro-batch has not been begun."""
 
 
 @dataclass
@@ -42,22 +41,30 @@ class Tally:
 
 
 class Batches:
-    """Writes micro-batches of records to bronze; called by Structured Streaming.
+    """Writes micro-batches of records to bronze.
+
+    Args:
+        bronze: the tables.
+        topics: which topic goes to which.
+        log: is told what was written, where it goes on and on.
+        continuous: whether it does.
 
     Attributes:
         tally: what all of them came to.
-        is_stopping: set by who wants no further one.
     """
 
-    def __init__(self, bronze: Bronze, topics: Topics) -> None:
+    def __init__(
+        self, bronze: Bronze, topics: Topics, log: Logger, *, continuous: bool
+    ) -> None:
         self.bronze = bronze
+        self.log = log
+        self._is_continuous = continuous
         self.topics = topics
         # What was rejected comes first: a topic's table then says how far all of its
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
-        self.is_stopping = False
-        # Batches run in a thread of their own.
+        # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
 
     def ended(self) -> Iterator[Outcome]:
@@ -70,18 +77,14 @@ class Batches:
         """Create every bronze table that is not there, empty."""
         self.bronze.create_missing(self.tables)
 
-    def __call__(self, records: DataFrame, batch_id: int) -> None:
+    def write(self, records: DataFrame) -> None:
         """Write one micro-batch.
 
-        A batch that is given again after a crash finds what it wrote before, and
-        writes the rest; so the number that Spark gives it is of no use here.
-
-        Raises:
-            StoppedError: it was to be the first after ``is_stopping``.
+        One that is given again after a crash finds what it wrote before, and writes the
+        rest.
         """
-        if self.is_stopping:
-            raise StoppedError
         rows = classified(records, self.topics).persist()
+        start = time.monotonic()
         try:
             slices = self._slices(rows)
             batch = next_batch(
@@ -96,7 +99,9 @@ class Batches:
                     count = self.bronze.append(of_table, table, parts, batch)
                     if table != REJECTED_TABLE and count:
                         written[table] = count
+                        self._tell(table, count, parts)
             self._count(rows, slices, sum(written.values()))
+            metrics.batch_seconds.observe(time.monotonic() - start)
             self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
         finally:
             rows.unpersist()
@@ -108,6 +113,7 @@ class Batches:
                 F.count("*").alias("rows"),
                 F.min("kafka_offset").alias("low"),
                 F.max("kafka_offset").alias("high"),
+                F.max("source_ts").cast("double").alias("newest"),
             )
             .collect()
         )
@@ -119,9 +125,26 @@ class Batches:
                 rows=row["rows"],
                 low_offset=row["low"],
                 high_offset=row["high"],
+                newest=row["newest"],
             )
             for row in found
         ]
+
+    def _tell(self, table: str, count: int, parts: list[Slice]) -> None:
+        newest = max((part.newest for part in parts if part.newest), default=None)
+        lag = None if newest is None else time.time() - newest
+        if lag is not None:
+            metrics.lag_seconds.labels(table).set(lag)
+        if not self._is_continuous:
+            return
+        behind = "" if lag is None else f", {lag:.1f} s behind the source"
+        self.log.info(
+            "%s: %d events%s",
+            table,
+            count,
+            behind,
+            extra={"table": table, "records": count, "lag_seconds": lag},
+        )
 
     def _count(self, rows: DataFrame, slices: list[Slice], written: int) -> None:
         read = sum(part.rows for part in slices)
@@ -129,7 +152,16 @@ class Batches:
         self.tally.read += read
         self.tally.written += written
         self.tally.rejected += rejected
-        self.tally.skipped += sum(p.rows for p in slices if p.destination == SKIPPED)
+        skipped = sum(p.rows for p in slices if p.destination == SKIPPED)
+        self.tally.skipped += skipped
+        for outcome, count in (
+            ("read", read),
+            ("written", written),
+            ("rejected", rejected),
+            ("skipped", skipped),
+            ("duplicate", read - written - rejected - skipped),
+        ):
+            metrics.records.labels(outcome).inc(count)
         if rejected:
             self.tally.worst_share = max(self.tally.worst_share, rejected / read)
             for row in rows.where("reason is not null").groupBy("reason").count().collect():

@@ -46,7 +46,11 @@ WRITE_OPTIONS = {
 
 @dataclass(frozen=True)
 class Slice:
-    """The part of a batch that has one destination, topic and partition."""
+    """The part of a batch that has one destination, topic and partition.
+
+    Attributes:
+        newest: when its newest change was made at the source, in seconds of Unix time.
+    """
 
     destination: str
     topic: str | None
@@ -54,6 +58,7 @@ class Slice:
     rows: int
     low_offset: int | None
     high_offset: int | None
+    newest: float | None
 
     @property
     def place(self) -> str:
@@ -98,6 +103,10 @@ class Bronze:
                 is_new = timeline is None or timeline.empty()
                 mark = Mark() if is_new else self.mark(table)
                 self._append(empty, table, mark, count=0)
+
+    def read(self, table: str) -> DataFrame:
+        """What a table holds."""
+        return self.spark.read.format("hudi").load(self.path(table))
 
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
@@ -174,20 +183,33 @@ class Bronze:
                         F.lit(part.low_offset), F.lit(part.high_offset)
                     )
                 )
-        return (
-            self.spark.read.format("hudi")
-            .load(self.path(table))
-            .where(likely)
-            .select("event_id")
+        return self.read(table).where(likely).select("event_id")
+
+    def remove_rejected(self, ids: DataFrame) -> None:
+        """Take records out of the quarantine, by their ``event_id``s, the one column."""
+        leaving = self.read(REJECTED_TABLE).join(
+            ids.toDF("event_id"), on="event_id", how="left_semi"
         )
+        leaving = leaving.select(*_column_names(REJECTED_TABLE)).persist()
+        try:
+            if not leaving.isEmpty():
+                mark = self.mark(REJECTED_TABLE)
+                self._commit(leaving, REJECTED_TABLE, mark, operation="delete")
+        finally:
+            leaving.unpersist()
 
     def _append(self, rows: DataFrame, table: str, mark: Mark, count: int) -> None:
         files = max(1, -(-count // ROWS_A_FILE))
+        self._commit(rows.coalesce(files), table, mark)
+
+    def _commit(
+        self, rows: DataFrame, table: str, mark: Mark, operation: str = "bulk_insert"
+    ) -> None:
         self._marks.pop(table, None)
         (
-            rows.coalesce(files)
-            .write.format("hudi")
+            rows.write.format("hudi")
             .options(**WRITE_OPTIONS)
+            .option("hoodie.datasource.write.operation", operation)
             .option("hoodie.table.name", table)
             .option("hoodie.datasource.write.commitmeta.key.prefix", MARK_PREFIX)
             .option(MARK, json.dumps(asdict(mark)))
@@ -243,8 +265,7 @@ class Bronze:
 
     def _mark_from_data(self, table: str) -> Mark:
         places = (
-            self.spark.read.format("hudi")
-            .load(self.path(table))
+            self.read(table)
             .groupBy("topic", "kafka_partition")
             .agg(
                 F.max("ingest_batch").alias("batch"),
@@ -313,4 +334,8 @@ def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str
         read_to=read_to,
         topic_ids=mark.topic_ids | read,
         generations=mark.generations | generations,
+        newest_change=max(
+            (at for at in (mark.newest_change, *(part.newest for part in slices)) if at),
+            default=None,
+        ),
     )

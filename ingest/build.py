@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import time
@@ -12,11 +13,16 @@ from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
 from dbt_common.events.base_types import EventMsg
 
+from ingest import metrics
+from ingest.batches import Batches
 from lake.errors import UserError
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
 SELECTING_SHORT = ("-s", "-m")
+# Seconds from a failed build to the next try.
+FIRST_PAUSE = 10.0
+LONGEST_PAUSE = 300.0
 FAILED = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 
 
@@ -44,7 +50,7 @@ class Build:
         )
         self.failure = "the build failed"
         if retries:
-            self.failure += "; the next batch retries it"
+            self.failure += "; it is tried again"
         self._runner = dbtRunner(callbacks=[_show_trouble])
         # What came before this process is not known, nor what a failed build has left.
         self._is_up_to_date = False
@@ -73,9 +79,60 @@ class Build:
                 print(f"ingest: dbt: {node.node.name}: {node.message}", file=sys.stderr)
         seconds = time.monotonic() - start
         self._is_up_to_date = outcome.success
+        metrics.build_seconds.observe(seconds)
+        metrics.builds.labels("succeeded" if outcome.success else "failed").inc()
+        if outcome.success:
+            metrics.last_success.set_to_current_time()
         said = "built" if outcome.success else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
         return outcome.success
+
+
+class FollowUp:
+    """What is done between batches: say what came, and build where that is asked for.
+
+    A build that failed is tried again with the next batch, and by itself after 10 s, then
+    twice as long each time, up to five minutes.
+
+    Args:
+        batches: what writes bronze.
+        command: the dbt command, or None.
+        continuous: whether the ingest goes on and on.
+
+    Attributes:
+        succeeded: whether the last build did.
+    """
+
+    def __init__(self, batches: Batches, command: str | None, *, continuous: bool) -> None:
+        self._batches = batches
+        self._build = Build(command, retries=continuous) if command is not None else None
+        self._is_continuous = continuous
+        self.succeeded = True
+        self._tables: set[str] = set()
+        # A run that was cut short may have left events in bronze that no build has seen.
+        self._is_due = True
+        self._pause = FIRST_PAUSE
+        self._retry_at = math.inf
+
+    def look(self) -> None:
+        """Build if a batch that ended since the last look brought something."""
+        for outcome in self._batches.ended():
+            if self._is_continuous:
+                print(f"wrote {outcome.written} events", flush=True)
+            self._tables |= outcome.tables
+            self._is_due = self._is_due or outcome.written > 0
+        if self._build is None or not (
+            self._is_due or (self._is_continuous and time.monotonic() >= self._retry_at)
+        ):
+            return
+        self._is_due = False
+        tables, self._tables = self._tables, set()
+        self.succeeded = self._build.run(tables)
+        if self.succeeded:
+            self._pause, self._retry_at = FIRST_PAUSE, math.inf
+        else:
+            self._retry_at = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
 def _show_trouble(event: EventMsg) -> None:

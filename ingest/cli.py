@@ -1,121 +1,234 @@
-"""The command line: ``python -m ingest files PATH…`` and ``python -m ingest kafka …``."""
+"""The command line: ``python -m ingest`` files, kafka, retry-rejected and status."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import os
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+import click
 
-from ingest import stream
-from ingest.batches import Batches, Tally
+from ingest import metrics, stream
+from ingest.batches import Batches
 from ingest.bronze import Bronze
-from ingest.build import Build
+from ingest.build import FollowUp
+from ingest.failures import explained
+from ingest.files import FileReader
 from ingest.kafka import next_offsets, read_options, topic_state
-from ingest.sources import file_records, kafka_records
+from ingest.retry import retry_rejected
+from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
-from lake.errors import UserError
+from lake import log
+from lake.command import STYLE, run, stop_request, version
+from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, UserError
 from lake.lock import only_one
 from lake.place import lake_root
 from lake.session import spark_session
 
-DONE, FAILED, TOO_MANY_REJECTED = 0, 1, 2
+MEBIBYTE = 1 << 20
+LOGGER = "ingest"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all commands that write bronze take.
+
+    Attributes:
+        topics: which topic goes to which table.
+        continuous: whether it looks for more until it is stopped.
+        interval: the seconds between two looks; None for the source's own.
+        metrics_port: where Prometheus can ask, or None.
+        then_build: a dbt command after each batch that brought something, or None.
+        max_rejected_share: of a batch; with more, the command ends with an exit code.
+        log_format: ``text`` or ``json``.
+    """
+
+    topics: Topics
+    continuous: bool
+    interval: float | None
+    metrics_port: int | None
+    then_build: str | None
+    max_rejected_share: float
+    log_format: str
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        0 where everything readable is committed, 1 where something stopped it, 2 where
-        it is committed but a batch held more rejected records than allowed.
+        The exit code (``lake.command.run``); 3 where everything readable is committed,
+        but a file could not be read, or a batch held more rejected records than allowed.
     """
-    options = _parser().parse_args(arguments)
-    try:
-        tally, built = ingest(options)
-    except UserError as error:
-        print(f"ingest: {error}", file=sys.stderr)
-        return FAILED
-    code = _report(tally, options.max_rejected_share)
-    return code if built else FAILED
+    return run(command, arguments)
 
 
-def ingest(options: argparse.Namespace) -> tuple[Tally, bool]:
-    """Bring what a command line names into bronze, and build where it asks for that.
+@click.group("ingest", context_settings=STYLE)
+@version
+def command() -> None:
+    """Bring Debezium change events into the bronze tables."""
 
-    Returns:
-        What was done with the records, and whether the last build succeeded (or none
-        was asked for).
 
-    Raises:
-        UserError: something the user can mend stopped it; the message says what.
+def _writes_bronze(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of ``Options``."""
+    for option in (
+        log.option,
+        click.option(
+            "--max-rejected-share",
+            type=click.FloatRange(0, 1),
+            default=0.5,
+            help="of a batch; where more of it is no change event, the exit code is 3",
+        ),
+        click.option(
+            "--topics",
+            type=click.Path(path_type=Path),
+            default=TOPICS_FILE,
+            show_default="ingest/topics.toml",
+            help="which topic goes to which table",
+        ),
+        click.option(
+            "--then-build",
+            is_flag=False,
+            flag_value="build",
+            metavar="[COMMAND]",
+            help="run dbt in this process after each batch that brought something: `build`,"
+            " or the command given here",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "--interval",
+            type=click.FloatRange(min=0.1),
+            metavar="SECONDS",
+            help="how often --continuous looks for more; 0.2 s for Kafka, 1 s for paths and"
+            " 10 s for URLs where nothing is said",
+        ),
+        click.option(
+            "--metrics-port",
+            type=click.IntRange(1, 65535),
+            metavar="PORT",
+            help="answer Prometheus at this port",
+        ),
+        click.option(
+            "--continuous/--once",
+            default=False,
+            help="look for more until stopped (Ctrl-C, SIGTERM), or read what is there",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--topic", help="the topic of records that do not name theirs")
+@click.option(
+    "--max-bytes",
+    type=click.IntRange(min=1),
+    default=256 * MEBIBYTE,
+    help="how much of the files a batch reads",
+)
+@_repeats
+@_writes_bronze
+def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: Any) -> int:
+    """Read JSON-lines files, plain or gzip, as an S3 sink writes them.
+
+    PATH is a file, a folder (with what is below it) or a glob; any URL. A file is read
+    again when it has changed, and what bronze has of it is not written twice.
     """
-    topics = read_topics(options.topics)
-    if options.continuous:
-        # A process that stays has the time that the optimising compiler takes.
-        os.environ.setdefault("LAKE_JIT_LEVEL", "4")
-    lake = lake_root()
-    with only_one(lake, "ingest"):
-        # By itself it needs no metastore, so that it runs while another process builds.
-        spark = spark_session(has_catalogue=options.then_build is not None)
-        bronze = Bronze(spark, f"{lake}/warehouse")
-        batches = Batches(bronze, topics)
-        batches.create_missing()
-        if options.source == "kafka":
-            properties = read_options(spark, options.options) if options.options else {}
-            checkpoint, starts = _kafka_start(spark, bronze, topics, options, properties)
-            records = kafka_records(spark, options.bootstrap_servers, starts, properties)
-        else:
-            checkpoint = f"{lake}/checkpoints/files"
-            records = file_records(spark, options.paths, options.topic)
-        seconds = _trigger_seconds(options) if options.continuous else None
-        follow_up = _FollowUp(batches, options.then_build, continuous=options.continuous)
-        query = stream.start(records, batches, checkpoint, seconds)
-        stream.wait(query, batches, follow_up.look)
+    options = _options(**common)
+    seconds = options.interval or (10 if any("://" in path for path in paths) else 1)
+    with _batches(options) as batches, stop_request() as stop:
+        reader = FileReader(batches, list(paths), topic, max_bytes)
+        follow_up = FollowUp(batches, options.then_build, continuous=options.continuous)
+        is_done = reader.read_new(stop, follow_up.look)
+        while options.continuous and not stop:
+            stop.sleep(seconds)
+            is_done = reader.read_new(stop, follow_up.look) or is_done
+        # What goes on and on has done its work with the first batch.
+        is_done = is_done or (options.continuous and batches.tally.read > 0)
+        code = _code(batches, follow_up, options)
+        if code == DONE and reader.unreadable:
+            code = TOO_MUCH_REJECTED
+        return code if is_done or code != DONE else stop.exit_code
+
+
+@command.command()
+@click.option(
+    "--bootstrap-servers", required=True, metavar="HOST:PORT", help="comma-separated"
+)
+@click.option("--topic", "names", required=True, multiple=True, help="a topic to read")
+@click.argument("more_names", nargs=-1, metavar="[TOPIC…]")
+@click.option(
+    "--options",
+    "properties_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
+)
+@click.option(
+    "--from-earliest",
+    is_flag=True,
+    help="start with what Kafka has, wherever bronze is: after offsets vanished",
+)
+@click.option(
+    "--max-records",
+    type=click.IntRange(min=1),
+    default=250_000,
+    help="how many a batch reads",
+)
+@_repeats
+@_writes_bronze
+def kafka(
+    bootstrap_servers: str,
+    names: tuple[str, ...],
+    more_names: tuple[str, ...],
+    properties_file: Path | None,
+    from_earliest: bool,
+    max_records: int,
+    **common: Any,
+) -> int:
+    """Read Kafka topics, straight; `--topic A B` names two."""
+    options = _options(**common)
+    topics = sorted({*names, *more_names})
+    unknown = sorted(set(topics) - options.topics.tables.keys())
+    if unknown:
+        raise UserError(f"{common['topics']} does not list the topic '{unknown[0]}'")
+    with _batches(options) as batches, stop_request() as stop:
+        spark = batches.bronze.spark
+        properties = read_options(spark, properties_file) if properties_file else {}
+        checkpoint, starts = _kafka_start(
+            batches, bootstrap_servers, topics, properties, from_earliest=from_earliest
+        )
+        records = stream.kafka_records(
+            spark, bootstrap_servers, starts, properties, max_records
+        )
+        seconds = (options.interval or 0.2) if options.continuous else None
+        follow_up = FollowUp(batches, options.then_build, continuous=options.continuous)
+        query = stream.start(records, batches, stop, checkpoint, seconds)
+        is_done = stream.wait(query, stop, follow_up.look)
+        # What goes on and on has done its work with the first batch.
+        is_done = is_done or (options.continuous and query.lastProgress is not None)
         follow_up.look()
-        return batches.tally, follow_up.succeeded
-
-
-def _trigger_seconds(options: argparse.Namespace) -> float:
-    """How often it looks for more; a store in a network charges for each list."""
-    if options.source == "kafka":
-        return 0.2
-    return 10 if any("://" in path for path in options.paths) else 1
-
-
-class _FollowUp:
-    """What is done between batches: say what came, and build where that is asked for."""
-
-    def __init__(self, batches: Batches, command: str | None, *, continuous: bool) -> None:
-        self.batches = batches
-        self.build = Build(command, retries=continuous) if command is not None else None
-        self.continuous = continuous
-        self.succeeded = True
-        self._tables: set[str] = set()
-        # A run that was cut short may have left events in bronze that no build has seen.
-        self._is_due = True
-
-    def look(self) -> None:
-        """Build if a batch that ended since the last look brought something."""
-        for outcome in self.batches.ended():
-            if self.continuous:
-                print(f"wrote {outcome.written} events", flush=True)
-            self._tables |= outcome.tables
-            self._is_due = self._is_due or outcome.written > 0
-        if self._is_due and self.build is not None:
-            self._is_due = False
-            tables, self._tables = self._tables, set()
-            self.succeeded = self.build.run(tables)
+        code = _code(batches, follow_up, options)
+        return code if is_done or code != DONE else stop.exit_code
 
 
 def _kafka_start(
-    spark: SparkSession,
-    bronze: Bronze,
-    topics: Topics,
-    options: argparse.Namespace,
+    batches: Batches,
+    bootstrap_servers: str,
+    topics: list[str],
     properties: dict[str, str],
+    *,
+    from_earliest: bool,
 ) -> tuple[str, dict[str, dict[int, int]]]:
     """The query's checkpoint, and where to start if it is not there.
 
@@ -123,19 +236,17 @@ def _kafka_start(
     on at the offsets that bronze itself has in its commits. Both say nothing about a
     topic that was made anew since: it is read from its start.
     """
-    unknown = sorted(set(options.topic) - topics.tables.keys())
-    if unknown:
-        raise UserError(f"{options.topics} does not list the topic '{unknown[0]}'")
-    digest = hashlib.sha256("\n".join(sorted(options.topic)).encode()).hexdigest()[:12]
+    bronze = batches.bronze
+    digest = hashlib.sha256("\n".join(topics).encode()).hexdigest()[:12]
     folder = f"{lake_root()}/checkpoints/kafka"
-    state = topic_state(spark, options.bootstrap_servers, options.topic, properties)
+    state = topic_state(bronze.spark, bootstrap_servers, topics, properties)
     bronze.topic_ids = state.ids
-    marks = {topic: bronze.mark(topics.tables[topic]) for topic in options.topic}
+    marks = {topic: bronze.mark(batches.topics.tables[topic]) for topic in topics}
     made_anew = set().union(*(mark.made_anew(state.ids) for mark in marks.values()))
-    known = [] if options.from_earliest or made_anew else [digest]
-    has_checkpoint = stream.keep_only(spark, folder, known)
+    known = [] if from_earliest or made_anew else [digest]
+    has_checkpoint = stream.keep_only(bronze.spark, folder, known)
     read_to: dict[str, int] = {}
-    if not has_checkpoint and not options.from_earliest:
+    if not has_checkpoint and not from_earliest:
         for topic in marks.keys() - made_anew:
             read_to |= {
                 place: offset
@@ -145,99 +256,93 @@ def _kafka_start(
     return f"{folder}/{digest}", next_offsets(state, read_to)
 
 
-def _report(tally: Tally, max_rejected_share: float) -> int:
+@command.command("retry-rejected")
+@click.option("--topic", help="the topic of records that do not name theirs")
+@_writes_bronze
+def retry(topic: str | None, **common: Any) -> int:
+    """Read the quarantine again, after what was wrong is mended.
+
+    What is a change event now goes to its table and leaves bronze.rejected_events.
+    """
+    options = _options(continuous=False, interval=None, metrics_port=None, **common)
+    with _batches(options) as batches:
+        retry_rejected(batches.bronze, batches, topic)
+        follow_up = FollowUp(batches, options.then_build, continuous=False)
+        follow_up.look()
+        return _code(batches, follow_up, options)
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="as one JSON object")
+@click.option(
+    "--bootstrap-servers", metavar="HOST:PORT", help="ask Kafka how many records wait there"
+)
+@click.option(
+    "--options",
+    "properties_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Kafka client properties",
+)
+def status(
+    as_json: bool, bootstrap_servers: str | None, properties_file: Path | None
+) -> None:
+    """Say how far the lake has come; without --bootstrap-servers, in a second."""
+    found = lake_status(lake_root())
+    if bootstrap_servers is not None:
+        with explained():
+            spark = spark_session(has_catalogue=False)
+            properties = read_options(spark, properties_file) if properties_file else {}
+            topics = sorted({place.rpartition("/")[0] for place in found.offsets})
+            latest = topic_state(spark, bootstrap_servers, topics, properties).latest
+        found.lag_records = sum(
+            max(end - found.offsets.get(f"{topic}/{partition}", -1) - 1, 0)
+            for (topic, partition), end in latest.items()
+        )
+    print(found.as_json() if as_json else "\n".join(found.lines()))
+
+
+def _options(topics: Path, **options: Any) -> Options:
+    return Options(topics=read_topics(topics), **options)
+
+
+@contextmanager
+def _batches(options: Options) -> Iterator[Batches]:
+    """What writes the lake's bronze tables, which are there then; the only one."""
+    if options.continuous:
+        # A process that stays has the time that the optimising compiler takes.
+        os.environ.setdefault("LAKE_JIT_LEVEL", "4")
+    if options.metrics_port is not None:
+        metrics.serve(options.metrics_port)
+    lake = lake_root()
+    logger = log.start(LOGGER, options.log_format)
+    with only_one(lake, "ingest"), explained():
+        # By itself it needs no metastore, so that it runs while another process builds.
+        spark = spark_session(has_catalogue=options.then_build is not None)
+        bronze = Bronze(spark, f"{lake}/warehouse")
+        batches = Batches(bronze, options.topics, logger, continuous=options.continuous)
+        batches.create_missing()
+        yield batches
+
+
+def _code(batches: Batches, follow_up: FollowUp, options: Options) -> int:
+    """Say what was done; the exit code of it."""
+    tally = batches.tally
     for reason, count in sorted(tally.reasons.items()):
-        print(f"ingest: rejected {count}: {reason}", file=sys.stderr)
+        batches.log.warning("rejected %d: %s", count, reason, extra={"records": count})
     print(
         f"read {tally.read} records, wrote {tally.written} events, "
         f"rejected {tally.rejected}, skipped {tally.skipped}",
         flush=True,
     )
-    if tally.worst_share > max_rejected_share:
-        print(
-            f"ingest: {tally.worst_share:.0%} of a batch was rejected, more than the"
-            f" {max_rejected_share:.0%} allowed; the good records are committed, the"
-            " others are in bronze.rejected_events",
-            file=sys.stderr,
+    if not follow_up.succeeded:
+        return FAILED
+    if tally.worst_share > options.max_rejected_share:
+        batches.log.error(
+            "%s of a batch was rejected, more than the %s allowed; the good records are"
+            " committed, the others are in bronze.rejected_events",
+            f"{tally.worst_share:.0%}",
+            f"{options.max_rejected_share:.0%}",
         )
-        return TOO_MANY_REJECTED
+        return TOO_MUCH_REJECTED
     return DONE
-
-
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError("a share lies between 0 and 1")
-    return share
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m ingest",
-        description="Bring Debezium change events into the bronze tables.",
-    )
-    sources = parser.add_subparsers(dest="source", required=True)
-    files = sources.add_parser(
-        "files", help="JSON-lines files, plain or gzip, as an S3 sink writes them"
-    )
-    files.add_argument(
-        "paths", nargs="+", metavar="PATH", help="a file, a folder or a glob; any URL"
-    )
-    files.add_argument("--topic", help="the topic of records that do not name theirs")
-    kafka = sources.add_parser("kafka", help="Kafka topics, straight")
-    kafka.add_argument(
-        "--bootstrap-servers", required=True, metavar="HOST:PORT", help="comma-separated"
-    )
-    kafka.add_argument(
-        "--topic", required=True, nargs="+", action="extend", help="the topics to read"
-    )
-    kafka.add_argument(
-        "--options",
-        type=Path,
-        metavar="FILE",
-        help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
-    )
-    kafka.add_argument(
-        "--from-earliest",
-        action="store_true",
-        help="start with what Kafka has, wherever bronze is: after offsets vanished",
-    )
-    for parser_of_source in (files, kafka):
-        _add_common(parser_of_source)
-    return parser
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    mode = parser.add_mutually_exclusive_group()
-    mode.add_argument(
-        "--once", action="store_true", help="read what is there, then stop (default)"
-    )
-    mode.add_argument(
-        "--continuous",
-        action="store_true",
-        help="look for more until stopped (Ctrl-C, SIGTERM): five times a second at"
-        " Kafka, every second at a path, every 10 s at a URL",
-    )
-    parser.add_argument(
-        "--then-build",
-        nargs="?",
-        const="build",
-        metavar="COMMAND",
-        help="run dbt in this process after each batch that brought something: `build`,"
-        " or the command given here",
-    )
-    parser.add_argument(
-        "--topics",
-        type=Path,
-        default=TOPICS_FILE,
-        metavar="FILE",
-        help="which topic goes to which table (default ingest/topics.toml)",
-    )
-    parser.add_argument(
-        "--max-rejected-share",
-        type=_share,
-        default=0.5,
-        metavar="SHARE",
-        help="end with exit code 2 if more than this share of a batch is no change"
-        " event (default 0.5)",
-    )

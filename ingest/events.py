@@ -103,7 +103,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     """One record per non-empty line of a file.
 
     Args:
-        lines: ``value`` (the line) and ``source_file``.
+        lines: ``value`` (the line) and ``source_file``; other columns are kept.
         topic: the topic of lines that do not name theirs.
 
     Returns:
@@ -113,9 +113,10 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         place is no number. A value that the sink nested as JSON is the sink's text without
         its white space.
     """
+    others = [name for name in lines.columns if name != "value"]
     line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
     unwrapped = lines.select(
-        line.alias("line"), "source_file", _parsed(line, SINK_ENVELOPE).alias("sink")
+        line.alias("line"), *others, _parsed(line, SINK_ENVELOPE).alias("sink")
     ).where(F.length("line") > 0)
     parts = unwrapped.withColumn(
         "metadata",
@@ -141,7 +142,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         F.when(has_envelope, F.col("sink.key")).alias("key"),
         F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
         F.col("line").alias("record"),
-        "source_file",
+        *others,
     )
 
 

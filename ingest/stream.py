@@ -1,42 +1,84 @@
-"""The streaming query that fills bronze: its start, its checkpoint, its end."""
+"""Topics of Kafka, by a streaming query: its start, its checkpoint, its end."""
 
 from __future__ import annotations
 
+import json
 import logging
-import re
-import signal
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.batches import Batches, StoppedError
-from ingest.kafka import vanished
-from lake.errors import UserError
+from ingest.batches import Batches
+from ingest.events import records_from_kafka
+from lake.command import StopRequest
 
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SECONDS_BETWEEN_LOOKS = 0.2
 
 # Shows the trace of whatever a batch raises, which the query raises again.
 logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
 
 
+class StoppedError(Exception):
+    """The ingest is to end, and this micro-batch has not been begun."""
+
+
+def kafka_records(
+    spark: SparkSession,
+    bootstrap_servers: str,
+    starts: dict[str, dict[int, int]],
+    options: dict[str, str],
+    max_records: int,
+) -> DataFrame:
+    """Stream the records of Kafka topics.
+
+    Args:
+        spark: the session.
+        bootstrap_servers: ``host:port``, comma-separated.
+        starts: where to start if there is no checkpoint, by topic and partition.
+        options: of Kafka's clients, each with the prefix ``kafka.`` (security, say).
+        max_records: how many a batch reads.
+    """
+    stream = (
+        spark.readStream.format("kafka")
+        .options(**options)
+        .option("kafka.bootstrap.servers", bootstrap_servers)
+        .option("subscribe", ",".join(sorted(starts)))
+        .option("startingOffsets", json.dumps(starts))
+        .option("failOnDataLoss", "true")
+        .option("maxOffsetsPerTrigger", max_records)
+        .load()
+    )
+    return records_from_kafka(stream)
+
+
 def start(
-    records: DataFrame, batches: Batches, checkpoint: str, seconds: float | None
+    records: DataFrame,
+    batches: Batches,
+    stop: StopRequest,
+    checkpoint: str,
+    seconds: float | None,
 ) -> StreamingQuery:
     """Start to write records to bronze.
 
     Args:
         records: the columns of ``RECORD``.
         batches: what is done with a micro-batch.
+        stop: after it, no further one begins.
         checkpoint: the folder or URL of the query's progress.
         seconds: between batches, or None to end when all that is there is written.
     """
+
+    def write(batch: DataFrame, number: int) -> None:
+        # Under steady input one batch follows the other.
+        if stop:
+            raise StoppedError
+        batches.write(batch)
+
     writer = (
-        records.writeStream.foreachBatch(batches)
+        records.writeStream.foreachBatch(write)
         .option("checkpointLocation", checkpoint)
         .queryName("bronze")
     )
@@ -65,56 +107,31 @@ def keep_only(spark: SparkSession, folder: str, known: list[str]) -> bool:
     return left
 
 
-def wait(query: StreamingQuery, batches: Batches, between: Callable[[], None]) -> None:
-    """Wait for the query's end; Ctrl-C and SIGTERM end it after the batch under way.
+def wait(query: StreamingQuery, stop: StopRequest, between: Callable[[], None]) -> bool:
+    """Wait for the query's end, which a stop request brings after the batch under way.
 
     Args:
         query: the query.
-        batches: what it does.
+        stop: the request.
         between: called again and again meanwhile.
 
+    Returns:
+        Whether it ended by itself.
+
     Raises:
-        UserError: the query failed; the message says why.
+        PySparkException: the query failed.
     """
-
-    def stop(signal_number: int, frame: FrameType | None) -> None:
-        batches.is_stopping = True
-
-    previous = {number: signal.signal(number, stop) for number in _STOP_SIGNALS}
     try:
         # PySpark takes parts of a second, and declares whole ones.
         while not query.awaitTermination(SECONDS_BETWEEN_LOOKS):  # type: ignore[arg-type]
-            if batches.is_stopping:
+            if stop:
                 if not query.status["isTriggerActive"]:
                     query.stop()
+                    return False
             elif query.lastProgress is not None:
                 between()
     except PySparkException as error:
-        # Under steady input one batch follows the other, and the next one ends the query.
         if StoppedError.__name__ not in str(error):
-            raise UserError(_sentence(error)) from error
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
-def _sentence(error: PySparkException) -> str:
-    """What a failed query means to the user."""
-    text = str(error)
-    file = re.search(r"(?:while reading file|reading file:?) ([^\s]+)", text)
-    if file:
-        cause = re.findall(r"Caused by: [\w.$]*?(\w+): (.+)", text)
-        detail = f" ({cause[-1][1].strip()})" if cause else ""
-        return (
-            f"cannot read {file[1].rstrip('.')}{detail}; nothing of its batch is"
-            " committed: mend or move the file and run this again"
-        )
-    moved = re.search(r"(\S+)-(\d+)'s offset was changed from (\d+) to (\d+)", text)
-    if moved:
-        return vanished(moved[1], int(moved[2]), int(moved[3]), int(moved[4]))
-    gone = re.search(r"fetch offset (\d+) \(.*?TopicPartition: (\S+)-(\d+)\)", text)
-    if gone:
-        return vanished(gone[2], int(gone[3]), int(gone[1]), None)
-    trace, _, _ = text.partition("\n\tat ")
-    lines = [line for line in trace.splitlines() if line.strip()]
-    return f"the ingest stopped: {lines[-1] if lines else type(error).__name__}"
+            raise
+        return False
+    return True

@@ -1,3 +1,3 @@
-"""What all commands share: the lake's place, locks and Spark; errors, exit codes, versions."""
+"""What all commands share: the lake's place, its locks and Spark; errors and exit codes."""
 
 __version__ = "0.1.0"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
@@ -54,6 +55,12 @@ def run(
     return DONE if code is None else int(code)
 
 
+def complain(message: str) -> None:
+    """Print a message on stderr, after the name of the command that runs."""
+    name = click.get_current_context().find_root().command.name
+    click.echo(f"{name}: {message}", err=True)
+
+
 @contextlib.contextmanager
 def stopped_like_ctrl_c() -> Iterator[list[int]]:
     """SIGTERM and SIGHUP end the block with KeyboardInterrupt, so that it can clean up.
@@ -70,13 +77,53 @@ def stopped_like_ctrl_c() -> Iterator[list[int]]:
             stopped_by.append(number)
             raise KeyboardInterrupt
 
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    with _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP):
+        yield stopped_by
+
+
+class StopRequest:
+    """Whether Ctrl-C or a signal has asked for the end; see ``stop_request``."""
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    def __bool__(self) -> bool:
+        return self._number is not None
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal; it is a handler."""
+        self._number = number
+
+    @property
+    def exit_code(self) -> int:
+        """What a command ends with that was stopped before it was done."""
+        return 128 + (self._number or 0)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but not on when it has come."""
+        end = time.monotonic() + seconds
+        while not self and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+
+
+@contextlib.contextmanager
+def stop_request() -> Iterator[StopRequest]:
+    """Within the block, Ctrl-C, SIGTERM and SIGHUP end nothing: the block asks for them."""
+    request = StopRequest()
+    with _handled_by(request.note, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        yield request
+
+
+@contextlib.contextmanager
+def _handled_by(
+    handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals
+) -> Iterator[None]:
     # `nohup` ignores SIGHUP, and means it.
     before = {n: was for n in numbers if (was := signal.getsignal(n)) != signal.SIG_IGN}
     for number in before:
-        signal.signal(number, interrupt)
+        signal.signal(number, handler)
     try:
-        yield stopped_by
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, was in before.items():
+            signal.signal(number, was)

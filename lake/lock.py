@@ -29,11 +29,16 @@ def only_one(lake: str, name: str) -> Iterator[None]:
     leaves nothing to clean up.
 
     Raises:
-        UserError: another process holds it; the message gives its process id.
+        UserError: another process holds it; the message gives its process id. Or the
+            lake's folder cannot be written.
     """
     path = lock_file(lake, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="ascii") as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = path.open("a+", encoding="ascii")
+    except OSError as error:
+        raise UserError(f"cannot write below {lake}: {error.strerror}") from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -23,6 +23,8 @@ class Mark:
             Files do not move it, as they may leave offsets out.
         topic_ids: Kafka's ids of the topics that were read from it.
         generations: how many times each topic was recreated since it was first read.
+        newest_change: when the newest change that it holds was made at the source, in
+            seconds of Unix time.
     """
 
     batch: int = 0
@@ -31,6 +33,7 @@ class Mark:
     read_to: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    newest_change: float | None = None
 
     def made_anew(self, topic_ids: dict[str, str]) -> set[str]:
         """The topics that have another id now; what is known of them is of older ones."""

@@ -11,7 +11,7 @@ import sys
 
 import click
 
-from lake import command
+from lake.command import STYLE, run, version
 from lake.metastore import metastore_root
 from lake.place import lake_root
 
@@ -52,6 +52,8 @@ def embedded_settings() -> dict[str, str]:
     hudi = os.environ.get("HUDI_VERSION", "1.2.0")
     derby = metastore_root()
     partitions = os.environ.get("SPARK_SHUFFLE_PARTITIONS", "2")
+    compiler = os.environ.get("LAKE_JIT_LEVEL", "1")
+    archive = os.environ.get("LAKE_CLASS_ARCHIVE", "SharedArchiveFile")
     return {
         **lake_settings(),
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
@@ -65,10 +67,9 @@ def embedded_settings() -> dict[str, str]:
         # (docs/decisions/0004-cold-start.md).
         "spark.driver.extraJavaOptions": " ".join(
             [
-                f"-XX:TieredStopAtLevel={os.environ.get('LAKE_JIT_LEVEL', '1')}",
+                f"-XX:TieredStopAtLevel={compiler}",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
-                f"-XX:{os.environ.get('LAKE_CLASS_ARCHIVE', 'SharedArchiveFile')}"
-                f"=.venv/classes-{hudi}.jsa",
+                f"-XX:{archive}=.venv/classes-{hudi}.jsa",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
                 "-Dlog4j2.configurationFile=profiles/log4j2.properties",
@@ -81,6 +82,8 @@ def embedded_settings() -> dict[str, str]:
         # One machine: a shuffle of many partitions is many tiny tasks.
         "spark.sql.shuffle.partitions": partitions,
         "spark.default.parallelism": partitions,
+        # Files that are named one by one are listed by so many tasks, not one for each.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # Spark describes each plan for its event log, which nobody reads here.
@@ -106,12 +109,17 @@ def as_properties(settings: dict[str, str]) -> str:
     return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
 
 
-@click.command("lake.settings", context_settings=command.STYLE)
-@command.version
-def main() -> None:
+@click.command("lake.settings", context_settings=STYLE)
+@version
+def command() -> None:
     """Print the settings of LAKE_ROOT's lake for a Spark that runs elsewhere."""
     click.echo(as_properties(lake_settings()), nl=False)
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(main())

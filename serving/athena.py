@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import itertools
+import json
 import sys
 import time
 import unicodedata
@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import click
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
 )
 
-from lake.errors import UserError
-from serving.manifest import Manifest, add_options
+from lake.command import STYLE, complain, run, version
+from lake.errors import TransientError, UserError
+from serving.aws import aws_errors
+from serving.manifest import Manifest, catalogue_options
 
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_BETWEEN_SIGNS = 5
@@ -96,14 +99,13 @@ class Athena:
                 return
             if status["State"] in ("FAILED", "CANCELLED"):
                 reason = status.get("StateChangeReason", "Athena gives no reason")
-                raise UserError(f"the query {status['State'].lower()}: {reason}")
+                may_pass = status.get("AthenaError", {}).get("Retryable", False)
+                kind = TransientError if may_pass else UserError
+                raise kind(f"the query {status['State'].lower()}: {reason}")
             now = time.monotonic()
             if now - said >= SECONDS_BETWEEN_SIGNS:
                 said = now
-                print(
-                    f"athena: {status['State'].lower()} for {now - start:.0f} s",
-                    file=sys.stderr,
-                )
+                complain(f"{status['State'].lower()} for {now - start:.0f} s")
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
@@ -166,34 +168,47 @@ def _is_number(value: str | None) -> bool:
     return True
 
 
+@click.command("serving.athena", context_settings=STYLE)
+@version
+@click.argument("file", type=click.Path(path_type=Path))
+@catalogue_options
+@click.option(
+    "--work-group", metavar="NAME", default="primary", help="Athena's work group."
+)
+@click.option(
+    "--output-location",
+    metavar="S3_URL",
+    help="Where results go, if the work group names no place.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
+def command(
+    file: Path,
+    prefix: str,
+    manifest_file: Path,
+    work_group: str,
+    output_location: str | None,
+    as_json: bool,
+) -> None:
+    """Run a query file in Athena; print its rows.
+
+    FILE is SQL with ref() for the tables' names, such as those in analyses/.
+    """
+    with aws_errors():
+        sql = Manifest.read(manifest_file).render(file, prefix)
+        athena = Athena(work_group, output_location)
+        rows = list(athena.rows(athena.run(sql)))
+    if as_json:
+        names, *found = rows
+        objects = [dict(itertools.zip_longest(names, row)) for row in found]
+        click.echo(json.dumps(objects, indent=2))
+        return
+    for line in table_lines(rows):
+        click.echo(line)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 where the query succeeded."""
-    parser = argparse.ArgumentParser(
-        prog="python -m serving.athena",
-        description="Run a query file in Athena; print its rows.",
-    )
-    parser.add_argument("file", type=Path, help="SQL with ref(), such as analyses/…")
-    parser.add_argument("--work-group", default="primary", help="(default: primary)")
-    parser.add_argument(
-        "--output-location",
-        metavar="S3_URL",
-        help="where results go, if the work group does not say",
-    )
-    add_options(parser)
-    options = parser.parse_args(arguments)
-    try:
-        sql = Manifest.read(options.manifest).render(options.file, options.prefix)
-        athena = Athena(options.work_group, options.output_location)
-        rows = list(athena.rows(athena.run(sql)))
-    except (UserError, BotoCoreError, ClientError) as error:
-        print(f"athena: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("athena: the query was stopped", file=sys.stderr)
-        return 130
-    for line in table_lines(rows):
-        print(line)
-    return 0
+    return run(command, arguments, on_stop=lambda: "stopped, and the query with it")
 
 
 if __name__ == "__main__":

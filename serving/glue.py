@@ -7,22 +7,23 @@ is gone is named, and stays until its owner drops it.
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import boto3
+import click
 import pyarrow as pa
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-)
+from botocore.exceptions import ClientError
 
-from lake.errors import UserError
+from lake.command import STYLE, complain, run, version
+from lake.errors import DONE, UserError
 from lake.place import lake_root
-from serving.manifest import Manifest, Relation, add_options
+from serving.aws import aws_errors, user_error
+from serving.manifest import Manifest, Relation, catalogue_options
 from serving.storage import open_table, schema_of
 
 # Says which lake's a table is; one that lacks it is not this command's to update.
@@ -307,10 +308,10 @@ def _differences(stored: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str
         if old[name]["Type"] != column["Type"]:
             yield f"column {name} is {column['Type']}, was {old[name]['Type']}"
         if old[name].get("Comment", "") != column.get("Comment", ""):
-            yield f"column {name} is described anew"
+            yield f"column {name}: description changed"
     for name in old:
         if name not in new:
-            yield f"no column {name} any more"
+            yield f"column {name}: removed"
     if list(old) != list(new) and old.keys() == new.keys():
         yield "another order of columns"
     for name, value in wanted["Parameters"].items():
@@ -327,16 +328,37 @@ def _differences(stored: dict[str, Any], wanted: dict[str, Any]) -> Iterator[str
                 yield f"another {name}"
 
 
-def register(manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str) -> bool:
-    """Bring every table of the lake into Glue; say what changed.
+@dataclass(frozen=True)
+class Outcome:
+    """What was done with a table or a database.
 
-    Returns:
-        Whether all of them are there as they should be.
+    Attributes:
+        state: in words.
+        name: of the table or database.
+        details: what is different, or why it failed.
+    """
+
+    state: str
+    name: str
+    details: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        details = f": {', '.join(self.details)}" if self.details else ""
+        return f"{self.state:<16} {self.name}{details}"
+
+
+def register(
+    manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str
+) -> Iterator[Outcome | UserError]:
+    """Bring every table of the lake into Glue.
+
+    Yields:
+        What was done, one by one; in place of it the error of a table that failed.
 
     Raises:
-        UserError: the lake holds none.
+        UserError: the lake holds no table.
     """
-    succeeded, count = True, 0
+    is_empty = True
     known: dict[str, set[str]] = {}
     made: set[str] = set()
     for relation in manifest.relations():
@@ -345,44 +367,61 @@ def register(manifest: Manifest, lake: Lake, catalogue: Catalogue, prefix: str) 
         try:
             table = lake.table(relation, prefix)
             if table is None:
-                print(f"not written yet  {relation.schema}.{relation.name}")
+                yield Outcome("not written yet", f"{relation.schema}.{relation.name}")
                 continue
-            count += 1
+            is_empty = False
             if database not in made and catalogue.create_database(database):
-                print(f"new database     {database}")
+                yield Outcome("new database", database)
             made.add(database)
             changes = catalogue.put(table)
         except (UserError, ClientError) as error:
-            succeeded = False
-            print(f"glue: {database}.{relation.name}: {error}", file=sys.stderr)
+            is_empty = False
+            yield _failure(f"{database}.{relation.name}", error)
             continue
-        verb = "would change" if catalogue.is_dry else "changed"
-        said = f"{verb:<16} {table.name}: {', '.join(changes)}"
-        print(said if changes else f"unchanged        {table.name}")
-    if succeeded and not count:
+        changed = "would change" if catalogue.is_dry else "changed"
+        yield Outcome(changed if changes else "unchanged", table.name, changes)
+    if is_empty:
         raise UserError(f"there is no table below {lake.location}/warehouse")
     for database, tables in known.items():
         for name in catalogue.leftovers(database, tables):
-            print(f"left alone       {name}: it is not in this manifest")
-    return succeeded
+            yield Outcome("left alone", name, ["it is not in this manifest"])
+
+
+def _failure(table: str, error: UserError | ClientError) -> UserError:
+    message = f"{table}: {error}"
+    if isinstance(error, ClientError):
+        return user_error(error, message)
+    return type(error)(message)
+
+
+@click.command("serving.glue", context_settings=STYLE)
+@version
+@catalogue_options
+@click.option("--dry-run", is_flag=True, help="Print what would change; change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
+def command(prefix: str, manifest_file: Path, dry_run: bool, as_json: bool) -> int:
+    """Register the lake's tables (LAKE_ROOT, on S3) in AWS Glue."""
+    outcomes, errors = [], []
+    with aws_errors():
+        manifest, lake = Manifest.read(manifest_file), Lake(lake_root())
+        catalogue = Catalogue(lake.location, is_dry=dry_run)
+        for outcome in register(manifest, lake, catalogue, prefix):
+            if isinstance(outcome, UserError):
+                errors.append(outcome)
+                complain(str(outcome))
+                continue
+            outcomes.append(asdict(outcome))
+            if not as_json:
+                click.echo(outcome)
+    if as_json:
+        click.echo(json.dumps(outcomes, indent=2))
+    # Worth trying again only if that may mend every table.
+    return min((error.exit_code for error in errors), default=DONE)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; 0 where Glue has every table as it should be."""
-    parser = argparse.ArgumentParser(
-        prog="python -m serving.glue",
-        description="Register the lake's tables (LAKE_ROOT, on S3) in AWS Glue.",
-    )
-    add_options(parser)
-    parser.add_argument("--dry-run", action="store_true", help="only say what would change")
-    options = parser.parse_args(arguments)
-    try:
-        manifest, lake = Manifest.read(options.manifest), Lake(lake_root())
-        catalogue = Catalogue(lake.location, is_dry=options.dry_run)
-        return 0 if register(manifest, lake, catalogue, options.prefix) else 1
-    except (UserError, BotoCoreError, ClientError) as error:
-        print(f"glue: {error}", file=sys.stderr)
-        return 1
+    return run(command, arguments)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
 from jinja2 import Environment, StrictUndefined
 
 from lake.errors import UserError
@@ -19,27 +20,27 @@ LAYERS = ("bronze", "silver", "gold")
 PREFIX = r"[a-z0-9_]{1,64}"
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options ``--prefix`` and ``--manifest`` of a command on the catalogue."""
-    parser.add_argument(
+def catalogue_options(command: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add ``--prefix`` and ``--manifest`` to a command that reads or writes a catalogue."""
+    prefix = click.option(
         "--prefix",
-        type=_prefix,
         default="lake",
-        help="what the databases' names begin with (default: lake, for lake_gold)",
+        callback=_valid_prefix,
+        help="Of the databases' names: `lake` for `lake_gold`.",
     )
-    parser.add_argument(
+    manifest = click.option(
         "--manifest",
-        type=Path,
+        "manifest_file",
+        type=click.Path(path_type=Path),
         default=MANIFEST,
-        help="what dbt wrote (default: target/manifest.json)",
+        help="What dbt wrote.",
     )
+    return prefix(manifest(command))
 
 
-def _prefix(text: str) -> str:
+def _valid_prefix(context: click.Context, option: click.Parameter, text: str) -> str:
     if not re.fullmatch(PREFIX, text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no prefix: lower-case letters, digits and underscores are"
-        )
+        raise click.BadParameter(f"invalid prefix {text!r}: use a-z, 0-9 and _")
     return text
 
 

@@ -9,7 +9,7 @@ import time
 import click
 
 from connectors.cluster.cluster import BUCKET, Cluster
-from lake import command
+from lake.command import STYLE, run, version
 from lake.place import lake_folder
 
 LAKE = click.option(
@@ -21,13 +21,13 @@ def _cluster() -> Cluster:
     return Cluster(lake_folder("the cluster needs a folder on this machine"))
 
 
-@click.group("connectors.cluster", context_settings=command.STYLE)
-@command.version
-def main() -> None:
+@click.group("connectors.cluster", context_settings=STYLE)
+@version
+def command() -> None:
     """Run a Spark cluster, a Hive metastore and an S3 server below LAKE_ROOT."""
 
 
-@main.command()
+@command.command()
 def start() -> None:
     """Start PostgreSQL, the metastore, S3, a Spark master and two workers."""
     begin = time.monotonic()
@@ -38,7 +38,7 @@ def start() -> None:
     _describe(cluster)
 
 
-@main.command()
+@command.command()
 def status() -> None:
     """Show the processes, the workers and the applications."""
     cluster = _cluster()
@@ -57,14 +57,14 @@ def _describe(cluster: Cluster) -> None:
         click.echo(f"S3 {cluster.endpoint}, bucket {BUCKET}")
 
 
-@main.command()
+@command.command()
 def stop() -> None:
     """Stop all processes; the tables and the catalogue are removed."""
     ran = _cluster().stop()
     click.echo(f"stopped: {', '.join(ran)}" if ran else "nothing was running")
 
 
-@main.command(context_settings={"ignore_unknown_options": True})
+@command.command(context_settings={"ignore_unknown_options": True})
 @LAKE
 @click.argument("words", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(lake: str, words: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ def submit(lake: str, words: tuple[str, ...]) -> None:
     os.execve(program, [program, *arguments], {**os.environ, **cluster.environment(lake)})
 
 
-@main.command()
+@command.command()
 @LAKE
 def start_thrift(lake: str) -> None:
     """Start a Spark Thrift Server on a lake, for the target `thrift`."""
@@ -84,11 +84,16 @@ def start_thrift(lake: str) -> None:
     click.echo(f"next: export LAKE_THRIFT_PORT={cluster.ports.thrift} LAKE_TARGET=thrift")
 
 
-@main.command()
+@command.command()
 def stop_thrift() -> None:
     """Stop the Thrift Server."""
     _cluster().stop_thrift()
 
 
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command."""
+    return run(command, arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(command.run(main))
+    sys.exit(main())

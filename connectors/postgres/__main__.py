@@ -2,101 +2,101 @@
 
 from __future__ import annotations
 
-import argparse
+import functools
 import getpass
 import os
 import signal
 import sys
+from typing import Any
+
+import click
+from click.core import ParameterSource
 
 from connectors.postgres.checks import REPLICATION_ROLE
-from connectors.postgres.load import Loaded, Source, existing, load
+from connectors.postgres.load import NOTHING_CHANGED, STOPS, Source, existing, load
+from lake.command import STYLE, run, version
 from lake.errors import UserError
 
 BAR_WIDTH = 30
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Load Northwind as a source database; 1 after an error, which is one sentence."""
-    options = _parser().parse_args(arguments)
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    try:
-        return _load(options)
-    finally:
-        signal.signal(signal.SIGINT, on_interrupt)
+def _ask(context: click.Context, option: click.Parameter, proposal: Any) -> Any:
+    """Ask for what the command line leaves out, if there is a terminal."""
+    name = str(option.name)
+    is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    if is_given or not sys.stdin.isatty():
+        return proposal
+    return click.prompt(name, default=proposal, type=option.type)
 
 
-def _load(options: argparse.Namespace) -> int:
-    try:
-        source = _source(options)
-        replication_password = _replication_password()
-        loaded = _replace_if_allowed(source, replication_password, options)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except (EOFError, KeyboardInterrupt):
-        print("\nstopped; nothing was changed", file=sys.stderr)
-        return 1
-    if loaded is None:
-        print("nothing was changed", file=sys.stderr)
-        return 1
+_asked_for = functools.partial(click.option, show_envvar=True, callback=_ask)
+
+
+@click.command(
+    "connectors.postgres",
+    context_settings=STYLE,
+    epilog="What is not given is asked for, if there is a terminal. Passwords come from"
+    " PGPASSWORD and REPLICATION_PASSWORD, or are asked for, too.",
+)
+@version
+@_asked_for("--host", envvar="PGHOST", default=Source.host)
+@_asked_for(
+    "--port",
+    envvar="PGPORT",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    default=Source.port,
+)
+@_asked_for("--database", envvar="PGDATABASE", default=Source.database)
+@_asked_for("--user", envvar="PGUSER", default=Source.user)
+@click.option(
+    "--hold-back",
+    type=int,
+    multiple=True,
+    metavar="ORDER_ID",
+    help="Leave this order and its lines out; may be given several times.",
+)
+@click.option("--yes", is_flag=True, help="Replace what is there without asking.")
+def command(
+    host: str, port: int, database: str, user: str, hold_back: tuple[int, ...], yes: bool
+) -> None:
+    """Load Northwind as a source database.
+
+    Makes its tables, its outbox, a publication and the replication role.
+    """
+    source = Source(host, port, database, user, _password(user))
+    replication_password = _replication_password()
+    is_replaced = yes or _may_replace(source)
+    loaded = load(
+        source,
+        replication_password,
+        hold_back=hold_back,
+        replace=is_replaced,
+        progress=_draw if sys.stderr.isatty() else None,
+        on_commit=_ignore_stops,
+    )
     rows = loaded.rows
-    print(
+    click.echo(
         f"loaded {sum(rows.values()):,} rows into {len(rows)} tables of"
         f" {source.host}:{source.port}/{source.database}: {rows['orders']:,} orders with"
         f" {rows['order_details']:,} lines; the outbox holds {loaded.events:,} events"
     )
-    return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m connectors.postgres",
-        description="Make Northwind, its outbox, a publication and the replication role.",
-        epilog="Passwords come from PGPASSWORD and REPLICATION_PASSWORD, or are asked for.",
-    )
-    parser.add_argument(
-        "--host", help="asked for if left out; otherwise PGHOST or 127.0.0.1"
-    )
-    parser.add_argument("--port", type=int, help="the same with PGPORT or 5432")
-    parser.add_argument("--database", help="the same with PGDATABASE or northwind")
-    parser.add_argument("--user", help="the same with PGUSER or postgres")
-    parser.add_argument(
-        "--hold-back",
-        type=int,
-        action="append",
-        default=[],
-        metavar="ORDER_ID",
-        help="leave this order and its lines out (may be given several times)",
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="replace what is there without asking"
-    )
-    return parser
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where Northwind is loaded."""
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        return run(command, arguments, on_stop=lambda: f"stopped; {NOTHING_CHANGED}")
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)
 
 
-def _source(options: argparse.Namespace) -> Source:
-    host = options.host or _asked("host", os.environ.get("PGHOST") or Source.host)
-    port = options.port or _port(_asked("port", os.environ.get("PGPORT") or "5432"))
-    database = options.database or _asked(
-        "database", os.environ.get("PGDATABASE") or Source.database
-    )
-    user = options.user or _asked("user", os.environ.get("PGUSER") or Source.user)
+def _password(user: str) -> str | None:
     password = os.environ.get("PGPASSWORD")
     if password is None and sys.stdin.isatty():
         password = getpass.getpass(f"password of {user}: ") or None
-    return Source(host, port, database, user, password)
-
-
-def _asked(what: str, default: str) -> str:
-    if not sys.stdin.isatty():
-        return default
-    return input(f"{what} [{default}]: ").strip() or default
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal():
-        raise UserError(f"the port is a number, not '{text}'")
-    return int(text)
+    return password
 
 
 def _replication_password() -> str:
@@ -110,34 +110,29 @@ def _replication_password() -> str:
     return password
 
 
-def _replace_if_allowed(
-    source: Source, replication_password: str, options: argparse.Namespace
-) -> Loaded | None:
-    """Load, unless somebody is asked and says no."""
-    there = [] if options.yes else existing(source)
-    if there:
-        if not sys.stdin.isatty():
-            raise UserError(
-                f"database {source.database} has {', '.join(there)} already;"
-                " --yes replaces that, with all data in it"
-            )
-        question = f"replace {', '.join(there)} in {source.database}, with all data? [y/N] "
-        if input(question).strip().lower() not in ("y", "yes"):
-            return None
-    progress = _draw if sys.stderr.isatty() else None
-    return load(
-        source,
-        replication_password,
-        hold_back=options.hold_back,
-        replace=options.yes or bool(there),
-        progress=progress,
-        on_commit=_ignore_interrupts,
-    )
+def _may_replace(source: Source) -> bool:
+    """Whether there is something to replace, and somebody agrees to that.
+
+    Raises:
+        UserError: nobody does.
+    """
+    there = ", ".join(existing(source))
+    if not there:
+        return False
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"database {source.database} has {there} already;"
+            " --yes replaces that, with all data in it"
+        )
+    if not click.confirm(f"replace {there} in {source.database}, with all data?"):
+        raise UserError(NOTHING_CHANGED)
+    return True
 
 
-def _ignore_interrupts() -> None:
-    """Too late to stop: what the commit comes to is said, and that is the end."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def _ignore_stops() -> None:
+    """Too late to stop: the commit's outcome is reported, and that is the end."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _draw(table: str, done: int, total: int) -> None:

@@ -19,13 +19,15 @@ from psycopg2.extensions import encrypt_password
 
 from connectors.postgres import checks, northwind
 from connectors.postgres.checks import REPLICATION_ROLE, SCHEMA
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 SQL_FILES = Path(__file__).parent
 PUBLICATION = "datalake"
 ROWS_A_COPY = 200
 LOCK_TIMEOUT = "5s"
 NOTHING_CHANGED = "nothing was changed"
+# The signals that ``lake.command.run`` turns into KeyboardInterrupt.
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Progress = Callable[[str, int, int], None]
 """Told now and then: the table, how many rows are loaded, how many there are."""
@@ -278,7 +280,7 @@ def _errors_said(source: Source, outcome: str) -> Iterator[None]:
         yield
     except psycopg2.Error as error:
         if error.diag.message_primary is None:
-            raise UserError(f"{_unreachable(source, error)}; {outcome}") from error
+            raise _unreachable(source, error, f"; {outcome}") from error
         where = f" ({error.diag.context})" if error.diag.context else ""
         raise UserError(
             f"database {source.database}, as user {source.user}:"
@@ -288,24 +290,30 @@ def _errors_said(source: Source, outcome: str) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_wait() -> Iterator[None]:
-    """Have Ctrl-C wait for the end of the block, which then knows what it has done."""
+    """Have Ctrl-C and signals wait until the block ends, and so knows what it has done."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread is interrupted
         return
-    interrupts = []
-    handler = signal.signal(signal.SIGINT, lambda *_: interrupts.append(True))
+    waiting: list[int] = []
+    before = {n: signal.signal(n, lambda got, _: waiting.append(got)) for n in STOPS}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-    if interrupts:
-        raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if waiting:
+        signal.raise_signal(waiting[0])
 
 
-def _unreachable(source: Source, error: psycopg2.Error) -> UserError:
-    return UserError(
+def _unreachable(source: Source, error: psycopg2.Error, outcome: str = "") -> UserError:
+    # A server that answers, and refuses, gives a severity; "the database system is" one
+    # that starts or shuts down.
+    said = str(error)
+    is_refused = "FATAL:" in said and "the database system is" not in said
+    kind = UserError if is_refused else TransientError
+    return kind(
         f"no session on {source.host}:{source.port}, database {source.database},"
-        f" as user {source.user}: {_one_line(error)}"
+        f" as user {source.user}: {_one_line(error)}{outcome}"
     )
 
 

@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 
 from connectors.stack.processes import JavaProcess, java_command, wait_until
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 # Values over 1 MB need it: the connectors ask for as much.
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -88,7 +88,7 @@ class Broker:
             topics: a regular expression of the topics' names.
 
         Raises:
-            UserError: the broker does not answer.
+            TransientError: the broker does not answer.
         """
         answer = subprocess.run(
             java_command(
@@ -103,7 +103,9 @@ class Broker:
             text=True,
         )
         if answer.returncode != 0:
-            raise UserError(f"the broker does not say its offsets: {answer.stderr.strip()}")
+            raise TransientError(
+                f"could not read the broker's offsets: {answer.stderr.strip()}"
+            )
         lines = re.findall(r"^(\S+):(\d+):(\d+)$", answer.stdout, re.MULTILINE)
         return {f"{topic}/{partition}": int(end) for topic, partition, end in lines}
 

@@ -11,7 +11,7 @@ import requests
 
 from connectors.stack import jars
 from connectors.stack.processes import JavaProcess, wait_until
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 SECONDS_TO_ANSWER = 30
 
@@ -115,7 +115,7 @@ class Connect:
                     method, f"{self.url}{path}", json=body, timeout=SECONDS_TO_ANSWER
                 )
             except requests.RequestException as error:
-                raise UserError(
+                raise TransientError(
                     f"Connect at {self.url} does not answer: {error}"
                 ) from error
             # Connectors are being handed out, to the one worker there is.

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg2
 
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 OLDEST = 15
 SUPERUSER = "postgres"
@@ -243,7 +243,7 @@ class PostgresServer:
             if self._process.poll() is not None:
                 raise UserError(f"PostgreSQL did not start: {self._last_words(log_begin)}")
             if time.monotonic() > deadline:
-                raise UserError(
+                raise TransientError(
                     f"PostgreSQL is not ready after {timeout:.0f} s:"
                     f" {self._last_words(log_begin)}"
                 )

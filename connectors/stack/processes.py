@@ -7,12 +7,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 from connectors.stack import jars
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
@@ -36,39 +35,13 @@ def wait_until(
     """Wait for something to come true.
 
     Raises:
-        UserError: it did not within ``timeout`` seconds; the message says ``what``.
+        TransientError: it did not within ``timeout`` seconds; the message says ``what``.
     """
     deadline = time.monotonic() + timeout
     while not is_done():
         if time.monotonic() > deadline:
-            raise UserError(f"within {timeout:.0f} s, {what}")
+            raise TransientError(f"timed out after {timeout:.0f} s: {what}")
         time.sleep(pause)
-
-
-@contextlib.contextmanager
-def ended_as_by_ctrl_c() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block with KeyboardInterrupt, so that it can clean up.
-
-    By themselves they end Python at once, and what it started runs on.
-    """
-    is_ending = False
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal is_ending
-        if not is_ending:  # a second one would cut the cleaning off
-            is_ending = True
-            raise KeyboardInterrupt
-
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    # `nohup` ignores SIGHUP, and means it.
-    before = {n: was for n in numbers if (was := signal.getsignal(n)) != signal.SIG_IGN}
-    for number in before:
-        signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class JavaProcess:

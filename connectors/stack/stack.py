@@ -23,7 +23,7 @@ from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
 from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
 
@@ -275,7 +275,7 @@ class Stack:
         """The replication slots of the source database.
 
         Raises:
-            UserError: it does not answer, as while it comes up.
+            TransientError: it does not answer, as while it comes up.
         """
         question = """
             select slot_name, active,
@@ -291,7 +291,9 @@ class Stack:
                 return {name: Slot(active, lag or 0) for name, active, lag in cursor}
         except psycopg2.Error as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"PostgreSQL does not say its slots: {reason}") from error
+            raise TransientError(
+                f"could not read the replication slots: {reason}"
+            ) from error
 
     def topic_ends(self) -> dict[str, int]:
         """The next offset of every topic the connectors write, by ``topic/partition``."""

@@ -9,25 +9,30 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
+import click
+
+from lake.command import STYLE, run, version
 from lake.errors import UserError
 from lake.place import lake_folder
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
 
 
-def main() -> int:
-    """Write ``$LAKE_ROOT/dashboard.html``; 1 for what the user can mend."""
+@click.command("serving.dashboard", context_settings=STYLE)
+@version
+def command() -> None:
+    """Write gold as one HTML page, $LAKE_ROOT/dashboard.html."""
     start = time.monotonic()
-    try:
-        lake = lake_folder("the dashboard reads a lake in a folder")
-        page = page_of(read_content(lake), datetime.now(UTC))
-        file = lake / "dashboard.html"
-        _write(file, page)
-    except UserError as error:
-        print(f"dashboard: {error}", file=sys.stderr)
-        return 1
-    print(f"wrote {file} ({time.monotonic() - start:.1f} s)")
-    return 0
+    lake = lake_folder("the dashboard reads a lake in a folder")
+    page = page_of(read_content(lake), datetime.now(UTC))
+    file = lake / "dashboard.html"
+    _write(file, page)
+    click.echo(f"wrote {file} ({time.monotonic() - start:.1f} s)")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where the page is written."""
+    return run(command, arguments)
 
 
 def _write(file: Path, page: str) -> None:

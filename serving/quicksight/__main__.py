@@ -2,51 +2,80 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from typing import Any
 
 import boto3
+import click
 from botocore.config import Config
 
+from lake.command import STYLE, run, version
 from lake.errors import UserError
 from serving.quicksight.definitions import Target, definitions
 from serving.quicksight.publish import explained, publish
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Create or update the dashboard and what it reads.
+@click.command(
+    "serving.quicksight",
+    context_settings=STYLE,
+    epilog="Credentials are found as by every AWS tool. docs/quicksight.md has the policy"
+    " that they need.",
+)
+@version
+@click.option("--account", required=True, help="The AWS account, 12 digits.")
+@click.option("--region", required=True, help="Where Athena's tables are.")
+@click.option(
+    "--principal",
+    required=True,
+    metavar="ARN",
+    help="The QuickSight user or group that will own the resources.",
+)
+@click.option(
+    "--prefix",
+    default="lake",
+    help="What comes before `_gold` in the name of the Glue database.",
+)
+@click.option(
+    "--work-group", metavar="NAME", default="primary", help="Athena's work group."
+)
+@click.option(
+    "--spice",
+    "is_spice",
+    is_flag=True,
+    help="Have QuickSight keep a copy, which each run imports again.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the requests as JSON, and send none.")
+def command(dry_run: bool, **options: Any) -> None:
+    """Create or update the QuickSight dashboard and what it reads.
 
-    Returns:
-        0 where everything is as the files say, 1 where something stopped it.
+    That is a data source of Athena, and a data set per gold table.
     """
-    options = _parser().parse_args(arguments)
     try:
-        target = Target(
-            account=options.account,
-            region=options.region,
-            principal=options.principal,
-            prefix=options.prefix,
-            work_group=options.work_group,
-            is_spice=options.spice,
-        )
-        wanted = definitions(target)
-        if options.dry_run:
-            _print_requests(
-                ("create_data_source", wanted.data_source),
-                *(("create_data_set", data_set) for data_set in wanted.data_sets),
-                ("create_dashboard", wanted.dashboard),
-            )
-            return 0
-        for line in publish(_client(target.region), wanted):
-            print(line, flush=True)
+        target = Target(**options)
     except UserError as error:
-        print(f"quicksight: {error}", file=sys.stderr)
-        return 1
+        raise click.UsageError(str(error)) from error
+    wanted = definitions(target)
+    if dry_run:
+        _print_requests(
+            ("create_data_source", wanted.data_source),
+            *(("create_data_set", data_set) for data_set in wanted.data_sets),
+            ("create_dashboard", wanted.dashboard),
+        )
+        return
+    for line in publish(_client(target.region), wanted):
+        click.echo(line)
     dashboard = wanted.dashboard["DashboardId"]
-    print(f"https://{target.region}.quicksight.aws.amazon.com/sn/dashboards/{dashboard}")
-    return 0
+    click.echo(
+        f"https://{target.region}.quicksight.aws.amazon.com/sn/dashboards/{dashboard}"
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; 0 where everything is as the files say."""
+    return run(
+        command, arguments, on_stop=lambda: "stopped; run it again to complete the rest"
+    )
 
 
 def _client(region: str) -> Any:
@@ -59,47 +88,7 @@ def _client(region: str) -> Any:
 
 
 def _print_requests(*requests: tuple[str, Any]) -> None:
-    print(json.dumps([{operation: body} for operation, body in requests], indent=2))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m serving.quicksight",
-        description="Create or update the QuickSight dashboard and what it reads: a data"
-        " source of Athena, a data set per gold table.",
-        epilog="Credentials are found as by every AWS tool. docs/quicksight.md has the"
-        " policy that they need.",
-    )
-    parser.add_argument("--account", required=True, help="the AWS account, 12 digits")
-    parser.add_argument("--region", required=True, help="where Athena's tables are")
-    parser.add_argument(
-        "--principal",
-        required=True,
-        metavar="ARN",
-        help="the QuickSight user or group that will own the resources",
-    )
-    parser.add_argument(
-        "--prefix",
-        default="lake",
-        help="what stands before `_gold` in the name of the Glue database (default lake)",
-    )
-    parser.add_argument(
-        "--work-group",
-        default="primary",
-        metavar="NAME",
-        help="Athena's work group (default primary)",
-    )
-    parser.add_argument(
-        "--spice",
-        action="store_true",
-        help="have QuickSight keep a copy, which each run imports anew",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the requests as JSON, and send none",
-    )
-    return parser
+    click.echo(json.dumps([{operation: body} for operation, body in requests], indent=2))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ from botocore.exceptions import (
     NoCredentialsError,
 )
 
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
+from serving.aws import user_error
 from serving.quicksight.definitions import Definitions, Request
 
 SECONDS_TO_WAIT = 180
@@ -189,7 +190,7 @@ def _wait(what: str, look: Look) -> None:
             print(".", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
     if status.endswith("_IN_PROGRESS"):
-        raise UserError(
+        raise TransientError(
             f"{what} is not done after {SECONDS_TO_WAIT} s: run the command again later"
         )
     if not _is_ready(status):
@@ -242,7 +243,7 @@ def explained(what: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(f"{what}: {error}") from error
+        raise type(error)(f"{what}: {error}") from error
     except ClientError as error:
         said = error.response["Error"]
         message = said.get("Message", "")
@@ -255,12 +256,12 @@ def explained(what: str) -> Iterator[None]:
                 " users, shows which ARNs there are"
             )
         refused = f"{what}: AWS refuses {error.operation_name} ({said['Code']}): {message}"
-        raise UserError(f"{refused} - {hint}" if hint else refused) from error
+        message = f"{refused} - {hint}" if hint else refused
+        raise user_error(error, message) from error
     except NoCredentialsError as error:
         raise UserError(f"{what}: no AWS credentials found: {LOG_IN}") from error
     except EndpointConnectionError as error:
-        raise UserError(
-            f"{what}: {error} - is there QuickSight in this --region, and is it reachable?"
-        ) from error
+        hint = "is there QuickSight in this --region, and is it reachable?"
+        raise user_error(error, f"{what}: {error} - {hint}") from error
     except BotoCoreError as error:
-        raise UserError(f"{what}: {error}") from error
+        raise user_error(error, f"{what}: {error}") from error

@@ -65,9 +65,8 @@ def test_first_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
         r"^create .*cdc_events/.hoodie/hoodie.properties$",
         r"^write .*cdc_events/.hoodie/hoodie.properties$",
         r"^create .*cdc_events/.hoodie/\d+\.commit\.requested",
-        r"^create .*checkpoints/files/offsets/",
         r"^write .*cdc_events/ingest_date.*parquet$",
-        r"^create .*checkpoints/files/commits/",
+        r"^create .*checkpoints/landing/.*part$",
     )
     assert not work.failures(images)
 
@@ -75,7 +74,7 @@ def test_first_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
 def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
     work = small.ingests[1]
     images = work.images.at(
-        r"^rename .*checkpoints/files/sources/",
+        r"^rename .*checkpoints/landing/",
         r"^write .*rejected_events/.hoodie/.*requested",
         r"^create .*cdc_events/.hoodie/.*requested",
         r"^rename .*cdc_events/.hoodie/\d+\.commit\.",

@@ -403,7 +403,7 @@ def test_many_reasons_are_cut_short() -> None:
 
 def test_page_is_written_without_spark(lake: Lake) -> None:
     code = (
-        "import sys; from serving.dashboard.__main__ import main; assert main() == 0;"
+        "import sys; from serving.dashboard.__main__ import main; assert main([]) == 0;"
         "assert not {'pyspark', 'dbt', 'pandas'} & sys.modules.keys()"
     )
     subprocess.run(
@@ -425,7 +425,7 @@ def test_page_is_written_without_spark(lake: Lake) -> None:
 def test_lake_that_has_no_page(tmp_path: Path, root: str, said: str) -> None:
     done = write(root.format(tmp=tmp_path))
     assert done.returncode == 1
-    assert done.stderr.startswith("dashboard: " + said.format(tmp=tmp_path))
+    assert done.stderr.startswith("serving.dashboard: " + said.format(tmp=tmp_path))
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
 
@@ -468,7 +468,7 @@ def test_table_that_cannot_be_read_is_named(
     done = write(str(copy))
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
-    assert line.startswith("dashboard: cannot read the Hudi table at ")
+    assert line.startswith("serving.dashboard: cannot read the Hudi table at ")
     assert str(table) in line
     assert not list(copy.glob("dashboard*"))
 
@@ -483,11 +483,11 @@ def test_two_runs_at_once_do_not_share_a_file(
 
     def replace_after_another_run(part: Path, file: Path) -> Path:
         monkeypatch.setattr(Path, "replace", put)
-        codes.append(command.main())
+        codes.append(command.main([]))
         return put(part, file)
 
     monkeypatch.setattr(Path, "replace", replace_after_another_run)
-    codes.append(command.main())
+    codes.append(command.main([]))
     assert codes == [0, 0]
     assert [file.name for file in copy.glob("dashboard*")] == ["dashboard.html"]
 
@@ -498,10 +498,10 @@ def test_page_that_cannot_be_written(copy: Path) -> None:
     file.mkdir()
     done = write(str(copy))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"dashboard: cannot write {file}: Is a directory\n"
+    assert done.stderr == f"serving.dashboard: cannot write {file}: Is a directory\n"
     assert list(copy.glob("dashboard*")) == [file]
     file.rmdir()
     done = write(str(copy), largest_file=1_000_000)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"dashboard: cannot write {file}: File too large\n"
+    assert done.stderr == f"serving.dashboard: cannot write {file}: File too large\n"
     assert not list(copy.glob("dashboard*"))

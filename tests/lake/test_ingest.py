@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ingest.landing import LEDGER_FILES, LONGEST_LINE
 from lake.lock import only_one
 from tests.support.lake import Ingested, Lake
 from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
@@ -146,28 +147,150 @@ def test_missing_path_is_named(bronze: Lake, tmp_path: Path) -> None:
     assert f"nothing is at {tmp_path}/nowhere" in ingested.err
 
 
-def test_corrupt_gzip_is_named(bronze: Lake, tmp_path: Path) -> None:
+def test_unreadable_files_do_not_hold_up_the_good_ones(
+    bronze: Lake, tmp_path: Path
+) -> None:
+    """They are named, the others are committed, and a mended one is read later."""
     good = gzip.compress(line(record(KEY, FLAT, 1, partition=2)).encode() * 200)
-    broken = tmp_path / "broken.json.gz"
+    broken = tmp_path / "broken [1].json.gz"
     broken.write_bytes(good[: len(good) // 2])
+    write(tmp_path, "plain.json.gz", [record(KEY, FLAT, 5, partition=2)])
+    long = tmp_path / "long.json"
+    with long.open("w") as file:
+        file.write(line(record(KEY, FLAT, 6, partition=2)) + "\n")
+        file.write('{"__op": "c", "text": "' + "x" * LONGEST_LINE + '"}\n')
+    write(tmp_path, "good.json", [record(KEY, FLAT, 2, partition=2)])
     ingested = bronze.ingest(str(tmp_path))
+    assert (ingested.code, ingested.counts) == (3, (1, 1, 0, 0))
+    said = ingested.err.strip().splitlines()
+    assert len(said) == 3
+    assert any("broken [1].json.gz: Unexpected end of input stream" in one for one in said)
+    assert any("plain.json.gz: not a gzip file" in one for one in said)
+    assert any("long.json: a line is longer than 8 MiB" in one for one in said)
+    assert [row["kafka_offset"] for row in events(bronze, 2)] == [2]
+
+    long.unlink()
+    write(tmp_path, "plain.json.gz", []).write_bytes(
+        gzip.compress(line(record(KEY, FLAT, 5, partition=2)).encode())
+    )
+    again = bronze.ingest(str(tmp_path))
+    assert (again.code, again.counts) == (3, (1, 1, 0, 0))
+    [said_again] = again.err.strip().splitlines()
+    assert "broken [1].json.gz" in said_again
     broken.unlink()
-    assert ingested.code == 1
-    assert "broken.json.gz" in ingested.err
-    assert "Traceback" not in ingested.err
-    assert len(ingested.err.strip().splitlines()) == 1
-    write(tmp_path, "good.json", [record(KEY, FLAT, 1, partition=2)])
-    assert bronze.ingest(str(tmp_path)).counts == (1, 1, 0, 0)
-    assert len(events(bronze, 2)) == 1
+    assert bronze.ingest(str(tmp_path)).code == 0
+    assert [row["kafka_offset"] for row in events(bronze, 2)] == [2, 5]
 
 
-def test_file_that_is_no_gzip_is_named(bronze: Lake, tmp_path: Path) -> None:
-    plain = write(tmp_path, "plain.json.gz", [record(KEY, FLAT, 1, partition=3)])
+def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:
+    """With either end of line, and without one at the end of the file."""
+    values = [
+        {**FLAT, "text": "x" * (LONGEST_LINE - 1000), "__lsn": number}
+        for number in range(6)
+    ]
+    lines = [line(record(KEY, value, n, partition=16)) for n, value in enumerate(values)]
+    (tmp_path / "unix.json").write_text("\n".join(lines[:3]))
+    (tmp_path / "windows.json").write_text("\r\n".join(lines[3:]) + "\r\n", newline="")
     ingested = bronze.ingest(str(tmp_path))
-    plain.unlink()
-    assert ingested.code == 1
-    assert "plain.json.gz" in ingested.err
-    assert events(bronze, 3) == []
+    assert (ingested.code, ingested.counts) == (0, (6, 6, 0, 0))
+
+
+def test_names_of_files_are_no_patterns(bronze: Lake, tmp_path: Path) -> None:
+    names = ["a b", "x[1]", "y{2}", "z*", "q?", "100%", "%20", "ä", "back\\slash"]
+    for offset, name in enumerate(names):
+        write(tmp_path, f"{name}.json", [record(KEY, FLAT, offset, partition=17)])
+    assert bronze.ingest(str(tmp_path)).counts == (9, 9, 0, 0)
+    assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
+
+
+def test_file_that_grew_is_read_again(bronze: Lake, tmp_path: Path) -> None:
+    """Confluent's sink may write a key again with more records."""
+    first = record(KEY, FLAT, 1, partition=18)
+    write(tmp_path, "1.json", [first])
+    assert bronze.ingest(str(tmp_path)).counts == (1, 1, 0, 0)
+    write(tmp_path, "1.json", [first, record(KEY, FLAT, 2, partition=18)])
+    assert bronze.ingest(str(tmp_path)).counts == (2, 1, 0, 0)
+    assert [row["kafka_offset"] for row in events(bronze, 18)] == [1, 2]
+
+
+def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
+    """And a file that is larger is a batch by itself."""
+    written = [
+        write(tmp_path, f"{n}.json", [record(KEY, FLAT, n, partition=19)]) for n in range(5)
+    ]
+    two = written[0].stat().st_size + written[1].stat().st_size
+    before = len(bronze.tables.instants()["bronze.cdc_events"])
+    ingested = bronze.ingest(str(tmp_path), "--max-bytes", str(two))
+    assert ingested.counts == (5, 5, 0, 0)
+    assert len(bronze.tables.instants()["bronze.cdc_events"]) - before == 3
+    assert ingested.err.count(" MiB are read") == 3
+
+
+def test_ledger_of_files_stays_short(bronze: Lake, tmp_path: Path) -> None:
+    """And forgets files that are gone."""
+    for number in range(LEDGER_FILES + 3):
+        write(tmp_path, f"{number}.json", [record(KEY, FLAT, number, partition=20)])
+    assert bronze.ingest(str(tmp_path), "--max-bytes", "1").counts[1] == LEDGER_FILES + 3
+    (tmp_path / "0.json").unlink()
+    ledger = bronze.root / "checkpoints" / "landing"
+    assert len(list(ledger.glob("*.json"))) <= LEDGER_FILES
+    for number in range(LEDGER_FILES):
+        write(tmp_path, f"more-{number}.json", [record(KEY, FLAT, 99, partition=20)])
+    assert bronze.ingest(str(tmp_path), "--max-bytes", "1").counts[1] == 1
+    remembered = [
+        json.loads(text)["path"]
+        for file in sorted(ledger.glob("*.json"))
+        for text in file.read_text().splitlines()
+    ]
+    assert f"file:{tmp_path}/1.json" in remembered
+    assert f"file:{tmp_path}/0.json" not in remembered
+    assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
+
+
+# The quarantine once more
+
+
+def test_rejected_records_are_tried_again(bronze: Lake, tmp_path: Path) -> None:
+    """After a forgotten --topic: what is an event now leaves the quarantine."""
+    bare = [flattened("c", ROW, lsn) for lsn in (8_001, 8_002)]
+    write(tmp_path, "1.json", [*bare, "no JSON at all"])
+    ingested = bronze.ingest(str(tmp_path))
+    assert (ingested.code, ingested.counts) == (3, (3, 0, 3, 0))
+    assert bronze.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
+    waiting = len(bronze.rows("bronze.rejected_events"))
+
+    again = bronze.retry_rejected("--topic", TOPIC)
+    assert again.counts[:2] == (waiting, 2)
+    rows = bronze.rows("bronze.cdc_events")
+    written = [row for row in rows if row["source_lsn"] in (8_001, 8_002)]
+    assert sorted(row["value"] for row in written) == sorted(map(line, bare))
+    left = rejected(bronze, tmp_path)
+    assert [row["value"] for row in left] == ["no JSON at all"]
+    assert len(bronze.rows("bronze.rejected_events")) == waiting - 2
+
+    instants = bronze.tables.instants()
+    assert bronze.retry_rejected("--topic", TOPIC).counts[:2] == (waiting - 2, 0)
+    assert bronze.tables.instants() == instants
+    status = json.loads(bronze.status("--json").out)
+    assert status["rejected"] == waiting - 2
+    assert bronze.tables.properties("bronze.rejected_events")["hoodie.table.version"] == "6"
+
+
+# How far it is
+
+
+def test_status_says_how_far_bronze_is(bronze: Lake, tmp_path: Path) -> None:
+    write(tmp_path, "1.json", [record(KEY, FLAT, 41, partition=21)])
+    bronze.ingest(str(tmp_path))
+    [row] = events(bronze, 21)
+    status = json.loads(bronze.status("--json").out)
+    assert status["offsets"][f"{TOPIC}/21"] == 41
+    assert status["newest_batch"] == row["ingest_batch"]
+    assert 0 < status["seconds_since"] < 600
+    assert status["is_rejected_exact"] is True
+    assert status["rejected"] == len(bronze.rows("bronze.rejected_events"))
+    assert status["lag_records"] is None
+    assert f"{TOPIC}/21 up to offset 41" in bronze.status().out
 
 
 # Written once
@@ -264,7 +387,7 @@ def test_copy_of_a_file_adds_nothing(has_position: bool, delivered: Delivered) -
             row
             for row in rows
             if (has_position and row["kafka_partition"] == COPY)
-            or (not has_position and json.loads(row["key"]) == COPY_WITHOUT_POSITION)
+            or (not has_position and json.loads(row["key"] or "0") == COPY_WITHOUT_POSITION)
         ]
         for rows in delivered.events
     )
@@ -336,10 +459,10 @@ def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Pat
 # The exit code
 
 
-def test_too_many_rejected_end_with_code_2(bronze: Lake, tmp_path: Path) -> None:
+def test_too_many_rejected_end_with_code_3(bronze: Lake, tmp_path: Path) -> None:
     write(tmp_path, "1.json", ["not JSON", "nor this", record(KEY, FLAT, 1, partition=6)])
     ingested = bronze.ingest(str(tmp_path))
-    assert ingested.code == 2
+    assert ingested.code == 3
     assert ingested.counts == (3, 1, 2, 0)
     assert "67% of a batch was rejected, more than the 50% allowed" in ingested.err
     assert "rejected 2: not JSON" in ingested.err
@@ -351,8 +474,34 @@ def test_share_of_rejected_can_be_set(bronze: Lake, tmp_path: Path) -> None:
     good = [record(KEY, FLAT, offset, partition=7) for offset in (1, 2)]
     write(tmp_path, "1.json", ["not JSON", *good])
     ingested = bronze.ingest(str(tmp_path), "--max-rejected-share", "0.1")
-    assert ingested.code == 2
+    assert ingested.code == 3
     assert len(events(bronze, 7)) == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--max-rejected-share", "2"], ["--max-bytes", "0"], ["--nonsense"]],
+)
+def test_wrong_usage_ends_with_code_2(bronze: Lake, arguments: list[str]) -> None:
+    ingested = bronze.ingest(str(bronze.landing), *arguments)
+    assert ingested.code == 2
+    assert "Usage: python -m ingest files" in ingested.err
+
+
+def test_log_can_be_read_by_a_program(bronze: Lake, tmp_path: Path) -> None:
+    write(tmp_path, "1.json", ["not JSON"])
+    ingested = bronze.ingest(str(tmp_path), "--log-format", "json")
+    messages = [json.loads(text) for text in ingested.err.splitlines()]
+    assert [(m["level"], m["message"]) for m in messages] == [
+        ("warning", "rejected 1: not JSON"),
+        (
+            "error",
+            "100% of a batch was rejected, more than the 50% allowed; the good records are"
+            " committed, the others are in bronze.rejected_events",
+        ),
+    ]
+    assert messages[0]["records"] == 1
+    assert datetime.fromisoformat(messages[0]["time"]).tzinfo == UTC
 
 
 def test_several_topics_in_one_run(bronze: Lake, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_a_failed_build_never_stops_the_ingest(
 
     def wait_for_failures(count: int) -> None:
         end = time.monotonic() + 180
-        failure = "the build failed; the next batch retries it"
+        failure = "the build failed; it is tried again"
         while log.read_text().count(failure) < count:
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < end, log.read_text()

@@ -547,8 +547,8 @@ def test_command_reports_the_loaded_rows(source: Source) -> None:
     assert refused.returncode == 1
     assert refused.stdout == ""
     assert refused.stderr == (
-        "error: database copy has schema datalake, publication datalake, the password of"
-        " role debezium already; --yes replaces that, with all data in it\n"
+        "connectors.postgres: database copy has schema datalake, publication datalake, the"
+        " password of role debezium already; --yes replaces that, with all data in it\n"
     )
     loaded = run_loader(source, "--yes", "--hold-back", "11075", "--hold-back", "11077")
     assert (loaded.returncode, loaded.stderr) == (0, "")
@@ -561,13 +561,7 @@ def test_command_reports_the_loaded_rows(source: Source) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "message"),
     [
-        (
-            ["--port", "1"],
-            {},
-            "no session on 127.0.0.1:1, database copy, as user postgres: ",
-        ),
         ([], {"PGPASSWORD": "wrong"}, "password authentication failed for user"),
-        ([], {"PGPORT": "many"}, "the port is a number, not 'many'"),
         ([], {"REPLICATION_PASSWORD": ""}, "set REPLICATION_PASSWORD"),
         (["--yes", "--hold-back", "7"], {}, "Northwind has no order 7"),
         (
@@ -588,10 +582,22 @@ def test_an_error_is_one_sentence(
     answer = run_loader(source, *arguments, **environment)
     assert answer.returncode == 1
     assert answer.stdout == ""
-    assert answer.stderr.startswith("error: ")
+    assert answer.stderr.startswith("connectors.postgres: ")
     assert message in answer.stderr
     assert answer.stderr.count("\n") == 1
     assert PASSWORD not in answer.stderr
+
+
+def test_server_that_does_not_answer_is_worth_another_try(source: Source) -> None:
+    answer = run_loader(source, "--port", "1")
+    assert answer.returncode == 75
+    assert "no session on 127.0.0.1:1, database copy, as user postgres: " in answer.stderr
+
+
+def test_port_that_is_no_number_is_wrong_usage(source: Source) -> None:
+    answer = run_loader(source, PGPORT="many")
+    assert answer.returncode == 2
+    assert "(env var: 'PGPORT'): 'many' is not a valid" in answer.stderr
 
 
 def test_interactive_user_is_prompted(
@@ -613,7 +619,7 @@ def test_interactive_user_is_prompted(
         asked.append(prompt)
         return next(answers)
 
-    monkeypatch.setattr("builtins.input", answer)
+    monkeypatch.setattr("click.termui.visible_prompt_func", answer)
     monkeypatch.setattr("getpass.getpass", answer)
 
     session.run("delete from datalake.orders where order_id = 10248")
@@ -628,9 +634,9 @@ def test_interactive_user_is_prompted(
         "password of postgres: ",
         "password for the role debezium: ",
         "replace schema datalake, publication datalake, the password of role debezium"
-        " in copy, with all data? [y/N] ",
+        " in copy, with all data? [y/N]: ",
     ]
-    assert capsys.readouterr().err == "nothing was changed\n"
+    assert capsys.readouterr().err == "connectors.postgres: nothing was changed\n"
     assert session.one("select count(*) from datalake.cdc_events") == 829
     session.connection.rollback()
 
@@ -713,7 +719,10 @@ def test_blocking_session_is_reported(
     assert session.one("select count(*) from datalake.cdc_events") == 830
 
 
-def test_interrupt_during_create_database_leaves_none(fresh: Source) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_during_create_database_leaves_none(
+    number: signal.Signals, fresh: Source
+) -> None:
     beside = Session(replace(fresh, database="postgres"))
     # CREATE DATABASE waits for the end of this session: it copies what it is in.
     blocking = Session(replace(fresh, database="template1"))
@@ -722,15 +731,18 @@ def test_interrupt_during_create_database_leaves_none(fresh: Source) -> None:
             "exists (select from pg_stat_activity where state = 'active'"
             " and query like 'create database%')"
         )
-        loader.send_signal(signal.SIGINT)
+        loader.send_signal(number)
         blocking.connection.close()
-        assert loader.communicate(timeout=30)[1] == "\nstopped; nothing was changed\n"
+        stderr = loader.communicate(timeout=30)[1]
+        assert stderr == "\nconnectors.postgres: stopped; nothing was changed\n"
+    assert loader.returncode == 128 + number
     assert beside.one("select count(*) from pg_database where datname = 'fresh'") == 0
     beside.connection.close()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_during_commit_is_too_late(
-    server: PostgresServer, source: Source, session: Session
+    number: signal.Signals, server: PostgresServer, source: Source, session: Session
 ) -> None:
     session.run("delete from datalake.orders where order_id = 10248")
     # A commit then waits for a standby that never comes.
@@ -742,7 +754,7 @@ def test_interrupt_during_commit_is_too_late(
                 "exists (select from pg_stat_activity where wait_event = 'SyncRep'"
                 " and application_name = 'connectors.postgres')"
             )
-            loader.send_signal(signal.SIGINT)
+            loader.send_signal(number)
             administer(
                 server,
                 "alter system reset synchronous_standby_names",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -88,7 +89,7 @@ def test_status_reports_every_part(
     output = capsys.readouterr().out
     for name, pid in at_stack.pids().items():
         assert re.search(
-            rf"^{name} +127\.0\.0\.1:\d+ +{pid} +/.+\.log$", output, re.MULTILINE
+            rf"^{name} +up +127\.0\.0\.1:\d+ +{pid} +/.+\.log$", output, re.MULTILINE
         )
     for name in ("source-outbox", "source-tables"):
         row = re.search(
@@ -100,6 +101,14 @@ def test_status_reports_every_part(
     assert re.search(rf"^{ORDERS} +{end:,} +0 +{end:,}$", output, re.MULTILINE)
     assert "newest commit of bronze: none yet" in output
     assert "rejected records: 0" in output
+
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {part["part"]: part["pid"] for part in found["parts"]} == at_stack.pids()
+    assert [row["slot"] for row in found["connectors"]] == ["read", "read"]
+    [orders] = [row for row in found["partitions"] if row["partition"] == ORDERS]
+    assert orders == {"partition": ORDERS, "end": end, "bronze_up_to": 0, "behind": end}
+    assert found["problems"] == []
 
 
 def test_held_back_order_arrives_when_it_is_inserted(stack: Stack) -> None:
@@ -300,7 +309,7 @@ def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
     stack = Stack(other_root)
     wait_until(lambda: len(stack.running()) == 3, 60, "the start has not begun")
     process.terminate()
-    assert process.communicate(timeout=90)[1].startswith("interrupted: what this start")
-    assert process.returncode == 130
+    assert "stopped; what this start began was ended" in process.communicate(timeout=90)[1]
+    assert process.returncode == 143
     left = {path.name for path in stack.folder.iterdir()}
     assert left == {"logs", MARKER}

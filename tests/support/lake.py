@@ -189,6 +189,14 @@ class Lake:
         """``python -m ingest kafka``."""
         return self._ingest("kafka", *arguments)
 
+    def retry_rejected(self, *arguments: str) -> Ingested:
+        """``python -m ingest retry-rejected``."""
+        return self._ingest("retry-rejected", *arguments)
+
+    def status(self, *arguments: str) -> Ingested:
+        """``python -m ingest status``."""
+        return self._ingest("status", *arguments)
+
     def _ingest(self, *arguments: str) -> Ingested:
         self.spark.put(self)
         return Ingested(**self.spark.ask("ingest", list(arguments)))

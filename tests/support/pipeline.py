@@ -14,7 +14,7 @@ from typing import Any
 
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
-from connectors.stack.status import bronze_state
+from ingest.status import lake_status
 from serving.storage import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.source import SILVER, TOPICS_FILE
@@ -69,7 +69,7 @@ class Pipeline:
         """Run it continuously; nothing where it runs already."""
         if not self.has_ended:
             return
-        self._last_batch_before = bronze_state(self.lake).newest_batch
+        self._last_batch_before = lake_status(str(self.lake)).newest_batch
         with self.log.open("ab") as log:
             self._log_begin = log.tell()
             self.process = subprocess.Popen(
@@ -150,7 +150,7 @@ class Pipeline:
 
         def is_in_bronze() -> bool:
             self._require_running()
-            held = bronze_state(self.lake).offsets
+            held = lake_status(str(self.lake)).offsets
             return all(held.get(place, -1) + 1 >= end for place, end in ends.items())
 
         def is_in_gold() -> bool:

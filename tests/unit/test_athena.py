@@ -110,6 +110,19 @@ def test_rows_are_printed_as_a_table(
     assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
 
 
+def test_rows_are_printed_as_json(
+    aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ["month", "revenue"]
+    queue(aws, [names, ["1996-07", "27861.90"], ["1996-08", None]], names)
+    code = athena.main([query_file(tmp_path, "select 1"), "--manifest", manifest, "--json"])
+    assert code == 0
+    assert json.loads(capsys.readouterr().out) == [
+        {"month": "1996-07", "revenue": "27861.90"},
+        {"month": "1996-08", "revenue": None},
+    ]
+
+
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
@@ -127,12 +140,19 @@ def test_file_that_names_nothing_is_an_error(
     assert said in capsys.readouterr().err
 
 
-def test_reason_of_a_failure_is_given(monkeypatch: pytest.MonkeyPatch, aws: Aws) -> None:
+@pytest.mark.parametrize(("may_pass", "code"), [(False, 1), (True, 75)])
+def test_reason_of_a_failure_is_given(
+    may_pass: bool, code: int, monkeypatch: pytest.MonkeyPatch, aws: Aws
+) -> None:
     """moto never fails, so the client's answer is told here."""
     group = athena.Athena("primary", None)
     states: list[dict[str, Any]] = [
         {"State": "QUEUED"},
-        {"State": "FAILED", "StateChangeReason": "TABLE_NOT_FOUND: line 1:15"},
+        {
+            "State": "FAILED",
+            "StateChangeReason": "TABLE_NOT_FOUND: line 1:15",
+            "AthenaError": {"Retryable": may_pass},
+        },
     ]
     monkeypatch.setattr(athena, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(
@@ -141,8 +161,9 @@ def test_reason_of_a_failure_is_given(monkeypatch: pytest.MonkeyPatch, aws: Aws)
         # boto3 passes it by this name.
         lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803
     )
-    with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND"):
+    with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND") as error:
         group.run("select 1")
+    assert error.value.exit_code == code
 
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])

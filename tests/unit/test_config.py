@@ -133,6 +133,16 @@ def test_open_quote_of_a_command_is_named() -> None:
 # The lock of a lake
 
 
+def test_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    lake = f"{tmp_path}/file/lake"
+    with (
+        pytest.raises(UserError, match=f"cannot write below {lake}: Not a directory"),
+        only_one(lake, "ingest"),
+    ):
+        pass
+
+
 def test_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:
     (tmp_path / "ingest.lock").write_text("99999999")
     with only_one(str(tmp_path), "ingest"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import socket
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError
 
 from lake.errors import UserError
 from serving.glue import Catalogue, Lake, Table, glue_type, main
@@ -89,7 +91,7 @@ def test_only_what_differs_is_written(aws: Aws) -> None:
     assert catalogue.put(wider) == []
     assert catalogue.put(first) == [
         "column order_id is int, was bigint",
-        "no column paid any more",
+        "column paid: removed",
     ]
 
 
@@ -103,7 +105,7 @@ def test_description_and_place_follow(aws: Aws) -> None:
     other.definition["StorageDescriptor"]["Location"] = "s3://elsewhere/orders"
     other.definition["StorageDescriptor"]["SerdeInfo"] = {"SerializationLibrary": "other"}
     assert catalogue.put(other) == [
-        "column order_id is described anew",
+        "column order_id: description changed",
         "another Description",
         "another Location",
         "another SerdeInfo",
@@ -280,11 +282,58 @@ def test_table_that_cannot_be_read_stops_no_other(
     aws.client("s3").put_object(Bucket="lake", Key=place, Body=b"x")
     assert main(["--manifest", manifest(tmp_path, "sales", "zeal")]) == 1
     heard = capsys.readouterr()
-    assert "glue: lake_gold.sales: cannot read the Hudi table at s3://lake/" in heard.err
+    said = "serving.glue: lake_gold.sales: cannot read the Hudi table at s3://lake/"
+    assert said in heard.err
     assert heard.out == "not written yet  gold.zeal\n"
+
+    assert main(["--json", "--manifest", manifest(tmp_path, "sales", "zeal")]) == 1
+    heard = capsys.readouterr()
+    assert said in heard.err
+    assert json.loads(heard.out) == [
+        {"state": "not written yet", "name": "gold.zeal", "details": []}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        (["ThrottlingException", "ThrottlingException"], 75),
+        (["ThrottlingException", "AccessDeniedException"], 1),
+    ],
+)
+def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
+    codes: list[str],
+    expected: int,
+    tmp_path: Path,
+    aws: Aws,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/busy")
+
+    def refuse(*_: object) -> NoReturn:
+        raise ClientError({"Error": {"Code": codes.pop(0)}}, "GetTable")
+
+    monkeypatch.setattr(Lake, "table", refuse)
+    assert main(["--manifest", manifest(tmp_path, "sales", "zeal")]) == expected
+
+
+def test_server_that_does_not_answer_is_worth_another_try(
+    tmp_path: Path,
+    aws: Aws,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/away")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
+    assert main(["--manifest", manifest(tmp_path, "sales")]) == 75
+    assert f'serving.glue: Could not connect to the endpoint URL: "{url}' in (
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("prefix", ["my-shop", "Shop", "", "a b", "x;y"])
 def test_prefix_that_is_no_name_is_refused(prefix: str) -> None:
-    with pytest.raises(SystemExit):
-        main(["--prefix", prefix])
+    assert main(["--prefix", prefix]) == 2

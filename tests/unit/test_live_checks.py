@@ -56,7 +56,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
         ("wrote 12 events\n", True),
         ("wrote 12 events\nwrote 0 events\ningest: dbt: a warning\n", True),
         ("wrote 12 events\nbuilt (3.4 s)\n", False),
-        ("wrote 12 events\nthe build failed; the next batch retries it (3.4 s)\n", False),
+        ("wrote 12 events\nthe build failed; it is tried again (3.4 s)\n", False),
         ("built (3.4 s)\nwrote 12 events\nwrote 1 events\n", True),
     ],
 )

@@ -17,13 +17,12 @@ from typing import NoReturn
 
 import pytest
 
-from connectors.stack import __main__ as command_line
 from connectors.stack import jars, postgres
 from connectors.stack.__main__ import main
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import FINISHED, UNFINISHED, Stack, free_ports
-from connectors.stack.status import bronze_state
 from demo import live
+from ingest.status import lake_status
 from lake.errors import UserError
 from lake.folders import MARKER, claim
 from lake.lock import only_one
@@ -159,7 +158,7 @@ def test_damaged_state_is_an_error_except_for_stop(
     for command in ("start", "status"):
         assert main([command]) == 1
         output = capsys.readouterr().err
-        assert output.startswith(f"error: {stack.state_file} is damaged: ")
+        assert output.startswith(f"connectors.stack: {stack.state_file} is damaged: ")
         assert "stop --remove" in output
     assert main(["stop"]) == 0
     assert file.exists()
@@ -183,12 +182,20 @@ def test_status_while_a_start_is_under_way(
     output = capsys.readouterr().out
     if is_first:
         assert output.startswith("a start is under way;")
-        assert re.search(r"^postgres +up +41 ", output, re.MULTILINE)
+        assert re.search(r"^postgres +up +- +41 ", output, re.MULTILINE)
         assert "answer" not in output
     else:
-        assert "PostgreSQL does not say its slots: connection to server" in output
+        assert "could not read the replication slots: connection to server" in output
         assert "does not answer" in output
-    assert "newest commit of bronze: none yet" in output
+    assert "newest commit of bronze: nothing yet" in output
+
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {part["part"]: part["pid"] for part in found["parts"]} == pids
+    port = None if is_first else f"127.0.0.1:{refusing_ports['postgres']}"
+    assert [part["address"] for part in found["parts"]][:2] == [port, None]
+    assert len(found["problems"]) == (0 if is_first else 2)
+    assert (found["lake"]["newest_batch"], found["lake"]["rejected"]) == (0, 0)
 
 
 def fake_postgres(folder: Path, version: str) -> Path:
@@ -222,8 +229,8 @@ def test_postgres_has_the_version_of_its_data(
 
 def test_rejected_record_counts_as_ingested(tmp_path: Path) -> None:
     marks = {
-        "orders": {"batch": 2, "offsets": {ORDERS: 7, OUTBOX: 9}},
-        "rejected_events": {"batch": 1, "offsets": {ORDERS: 8, OUTBOX: 3}},
+        "orders": {"batch": 20260102030405002, "offsets": {ORDERS: 7, OUTBOX: 9}},
+        "rejected_events": {"batch": 20260102030405001, "offsets": {ORDERS: 8, OUTBOX: 3}},
     }
     for table, mark in marks.items():
         timeline = tmp_path / "warehouse" / "bronze.db" / table / ".hoodie"
@@ -231,14 +238,13 @@ def test_rejected_record_counts_as_ingested(tmp_path: Path) -> None:
         metadata = {"lakehouse.mark": json.dumps(mark)}
         commit = {"extraMetadata": metadata, "partitionToWriteStats": {}}
         (timeline / "1.commit").write_text(json.dumps(commit))
-    assert bronze_state(tmp_path).offsets == {ORDERS: 8, OUTBOX: 9}
+    assert lake_status(str(tmp_path)).offsets == {ORDERS: 8, OUTBOX: 9}
 
 
 @pytest.mark.parametrize("port", ["70000", "0", "-1", "http"])
 def test_invalid_port_is_an_error(port: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["start", f"--kafka-port={port}"])
-    assert f"'{port}' is no port: 1 to 65535" in capsys.readouterr().err
+    assert main(["start", f"--kafka-port={port}"]) == 2
+    assert "Invalid value for '--kafka-port'" in capsys.readouterr().err
 
 
 def test_two_parts_do_not_share_a_port(
@@ -268,7 +274,7 @@ def test_start_cleans_up_after_a_signal(number: signal.Signals, root: Path) -> N
 import sys, time
 from connectors.stack import __main__ as program
 
-def start(stack, options):
+def start(self, **options):
     try:
         print("began", flush=True)
         time.sleep(60)
@@ -277,7 +283,7 @@ def start(stack, options):
         sys.stdin.readline()
         print("cleaned", flush=True)
 
-program.start = start
+program.Stack.start = start
 sys.exit(program.main(["start"]))
 """
     process = subprocess.Popen(
@@ -289,13 +295,14 @@ sys.exit(program.main(["start"]))
         text=True,
     )
     assert process.stdout is not None
+    assert process.stdout.readline().startswith("starting ")
     assert process.stdout.readline() == "began\n"
     process.send_signal(number)
     assert process.stdout.readline() == "cleans\n"
     process.send_signal(number)
     out, err = process.communicate("\n", timeout=30)
-    assert (out, process.returncode) == ("cleaned\n", 130)
-    assert err == "interrupted: what this start began was ended\n"
+    assert (out, process.returncode) == ("cleaned\n", 128 + number)
+    assert err.strip() == "connectors.stack: stopped; what this start began was ended"
 
 
 @pytest.mark.parametrize("command", ["status", "stop"])
@@ -308,10 +315,10 @@ def test_interrupted_command_does_not_claim_to_have_ended_anything(
     def interrupt(*arguments: object, **options: object) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command_line, command, interrupt)
+    monkeypatch.setattr(Stack, "running" if command == "stop" else "pids", interrupt)
     assert main([command]) == 130
-    output = capsys.readouterr().err
-    assert output.startswith("interrupted")
+    output = capsys.readouterr().err.strip()
+    assert output.startswith("connectors.stack: stopped")
     assert "ended" not in output
 
 
@@ -335,8 +342,8 @@ def test_live_leaves_a_foreign_folder_alone(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write_file(root / "live" / "recording.mp4")
-    assert live.main() == 1
-    assert f"live: {root}/live holds files" in capsys.readouterr().err
+    assert live.main([]) == 1
+    assert f"demo.live: {root}/live holds files" in capsys.readouterr().err
     assert [*file.parent.iterdir()] == [file]
 
 
@@ -347,12 +354,12 @@ def test_live_removes_nothing_below_an_older_run(
     claim(root / "live", "")
     file = write_file(root / "live" / "warehouse" / "bronze")
     with only_one(str(root / "live"), name):
-        assert live.main() == 1
+        assert live.main([]) == 1
     assert f"another {name} (process {os.getpid()})" in capsys.readouterr().err
     assert file.exists()
     # Once it has ended, a new run starts; the lock file stays, as others lock it.
     lock = (root / "live" / f"{name}.lock").stat().st_ino
-    assert live.main() == 1
+    assert live.main([]) == 1
     assert "the parts would start now" in capsys.readouterr().err
     assert not file.parent.exists()
     assert (root / "live" / f"{name}.lock").stat().st_ino == lock
@@ -375,11 +382,11 @@ def test_an_interrupted_live_run_ends_the_stack(
     monkeypatch.setattr(Stack, "start", interrupt)
     monkeypatch.setattr(Stack, "stop", lambda self: ended.append(self.folder))
     try:
-        assert live.main() == 130
+        assert live.main([]) == 143
     finally:
         signal.signal(signal.SIGTERM, before)
     assert ended == [root / "live" / "stack"]
-    assert capsys.readouterr().err.startswith("live: interrupted")
+    assert capsys.readouterr().err.strip().startswith("demo.live: stopped")
 
 
 def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:

@@ -1,0 +1,65 @@
+"""What Spark's errors mean to the user."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
+
+from ingest.kafka import vanished
+from lake.errors import TransientError, UserError
+
+# What an operation may raise that Spark carries out.
+SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+# A broker, a store or a host that does not answer now.
+_TRANSIENT = re.compile(
+    r"\b(ConnectException|ConnectTimeoutException|SocketTimeoutException|"
+    r"UnknownHostException|NoRouteToHostException|SdkClientException|TimeoutException|"
+    r"AWSServiceIOException|SlowDown|DisconnectException)\b"
+)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn Spark's errors in the block to one sentence.
+
+    Raises:
+        UserError: what failed; a ``TransientError`` where it may pass.
+    """
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise explanation(error) from error
+
+
+def explanation(error: Exception) -> UserError:
+    """What an error of Spark's means."""
+    text = str(error)
+    if "OutOfMemoryError" in text or "stopped SparkContext" in text:
+        return TransientError(
+            "Spark ran out of memory: give it more (SPARK_DRIVER_MEMORY=4g), or smaller"
+            " batches (--max-bytes, --max-records)"
+        )
+    if isinstance(error, (Py4JNetworkError, ConnectionError)):
+        return TransientError("Spark's Java process ended; run this again to go on")
+    moved = re.search(r"(\S+)-(\d+)'s offset was changed from (\d+) to (\d+)", text)
+    if moved:
+        return UserError(vanished(moved[1], int(moved[2]), int(moved[3]), int(moved[4])))
+    gone = re.search(r"fetch offset (\d+) \(.*?TopicPartition: (\S+)-(\d+)\)", text)
+    if gone:
+        return UserError(vanished(gone[2], int(gone[3]), int(gone[1]), None))
+    said = f"the ingest stopped: {reason(text)}"
+    return TransientError(said) if _TRANSIENT.search(text) else UserError(said)
+
+
+def reason(text: str) -> str:
+    """The innermost cause that a Java trace names."""
+    causes = re.findall(r"Caused by: [\w.$]*?(\w+): (.+)", text)
+    if causes:
+        return f"{causes[-1][1].strip()} ({causes[-1][0]})"
+    trace, _, _ = text.partition("\n\tat ")
+    lines = [line for line in trace.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason was given"

@@ -1,0 +1,92 @@
+"""Brings files into bronze, batch by batch, past those that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ingest.batches import Batches
+from ingest.failures import SPARK_ERRORS, explanation
+from ingest.landing import File, Landing, Ledger
+from lake.command import StopRequest
+from lake.place import lake_root
+
+MEBIBYTE = 1 << 20
+
+
+class FileReader:
+    """Reads what is new at some paths.
+
+    Args:
+        batches: write the records, and log.
+        paths: files, folders and globs, local or URLs.
+        topic: the topic of records that do not name theirs.
+        max_bytes: how much of the files a batch reads.
+
+    Raises:
+        UserError: nothing is at one of the paths.
+    """
+
+    def __init__(
+        self, batches: Batches, paths: list[str], topic: str | None, max_bytes: int
+    ) -> None:
+        spark = batches.bronze.spark
+        self._batches = batches
+        self._topic = topic
+        self._ledger = Ledger(spark, f"{lake_root()}/checkpoints/landing")
+        self._landing = Landing(spark, paths, self._ledger, max_bytes)
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether there was a file that could not be read."""
+        return bool(self._landing.unreadable)
+
+    def read_new(self, stop: StopRequest, between: Callable[[], None]) -> bool:
+        """Read what bronze lacks.
+
+        Args:
+            stop: after it, no further batch begins.
+            between: called after each batch.
+
+        Returns:
+            Whether it came to the end.
+
+        Raises:
+            UserError: something other than a file stopped it.
+        """
+        new = self._landing.new_files()
+        total, read = sum(file.length for file in new), 0
+        for batch in self._landing.batches(new):
+            if stop:
+                return False
+            if len(new) > len(batch):
+                self._batches.log.info(
+                    "%d of %d MiB are read", read // MEBIBYTE, total // MEBIBYTE
+                )
+            self._write(batch)
+            read += sum(file.length for file in batch)
+            between()
+        between()
+        return True
+
+    def _write(self, batch: list[File]) -> None:
+        left = self._landing.readable(batch)
+        while left:
+            try:
+                self._batches.write(self._landing.records(left, self._topic))
+                break
+            except SPARK_ERRORS as error:
+                readable = self._landing.set_aside(left, error)
+                if readable == left:
+                    raise explanation(error) from error
+                left = readable
+        # The ledger comes after bronze.
+        if left:
+            self._ledger.add(left)
+        for file in batch:
+            if file not in left:
+                self._batches.log.error(
+                    "cannot read %s: %s; nothing of it is in bronze: mend or replace it",
+                    file.path,
+                    self._landing.unreadable[file],
+                    extra={"file": file.path},
+                )

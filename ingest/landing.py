@@ -1,0 +1,272 @@
+"""Files of records: which are there, which bronze has, and batches of the others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from ingest.events import records_from_lines
+from ingest.failures import reason
+from lake.errors import UserError
+
+# A batch lists its files for Spark, which looks at each of them once more.
+FILES_A_BATCH = 1_000
+# From so many on, the ledger's own files are made one.
+LEDGER_FILES = 50
+# Spark holds a line many times over: a driver of 2 GB bears lines of this length.
+LONGEST_LINE = 8 << 20
+
+
+@dataclass(frozen=True)
+class File:
+    """One version of a file: a sink may write its key again, with more records.
+
+    Attributes:
+        path: as Hadoop names it, not encoded: ``file:/landing/a b.json``.
+        modified: when it was written, in milliseconds of Unix time.
+        length: its bytes, as they are stored.
+    """
+
+    path: str
+    modified: int
+    length: int
+
+
+class Ledger:
+    """The files that bronze has, in a folder of JSON lines.
+
+    It is written after bronze. What it lacks is read again, and adds nothing, as every
+    record has its id; so a lost ledger costs time only.
+    """
+
+    def __init__(self, spark: SparkSession, folder: str) -> None:
+        jvm: Any = spark._jvm
+        self._new_path = jvm.org.apache.hadoop.fs.Path
+        self._folder = self._new_path(folder)
+        self._files = self._folder.getFileSystem(spark._jsc.hadoopConfiguration())
+        self._names: list[str] = []
+        if self._files.exists(self._folder):
+            listed = [
+                each.getPath().getName() for each in self._files.listStatus(self._folder)
+            ]
+            self._names = sorted(name for name in listed if name.endswith(".json"))
+        self._known = {file.path: file for file in self._read(spark)}
+
+    def lacks(self, file: File) -> bool:
+        """Whether this version of a file has not been read."""
+        return self._known.get(file.path) != file
+
+    def add(self, files: list[File]) -> None:
+        """Remember files that have been read."""
+        self._known |= {file.path: file for file in files}
+        replaced = [*self._names] if len(self._names) >= LEDGER_FILES else []
+        self._write(self._known.values() if replaced else files)
+        for name in replaced:
+            self._files.delete(self._new_path(self._folder, name), False)
+        self._names = self._names[len(replaced) :]
+
+    def forget_all_but(self, files: Iterable[File], folder: str) -> None:
+        """Forget what was below a folder and is gone; the next rewrite leaves it out."""
+        there = {file.path for file in files}
+        for path in [p for p in self._known if p.startswith(f"{folder}/")]:
+            if path not in there:
+                del self._known[path]
+
+    def _read(self, spark: SparkSession) -> Iterator[File]:
+        """What the ledger's files say, the newest last."""
+        if not self._names:
+            return
+        paths = [f"{self._folder.toString()}/{name}" for name in self._names]
+        rows = spark.read.text(paths).withColumn("name", F.input_file_name()).collect()
+        for row in sorted(rows, key=lambda row: row["name"]):
+            yield File(**json.loads(row["value"]))
+
+    def _write(self, files: Iterable[File]) -> None:
+        """Write a file of the ledger; it has its name only when it is whole."""
+        last = int(self._names[-1].partition(".")[0]) if self._names else 0
+        name = f"{last + 1:08d}.json"
+        part = self._new_path(self._folder, f"{name}.part")
+        text = "".join(json.dumps(asdict(file)) + "\n" for file in files)
+        stream = self._files.create(part, True)
+        stream.write(text.encode())
+        stream.close()
+        self._files.rename(part, self._new_path(self._folder, name))
+        self._names.append(name)
+
+
+class Landing:
+    """What is at some paths.
+
+    Args:
+        spark: the session.
+        paths: files, folders (with what is below them) and globs, local or any URL that
+            Hadoop can read. Names that begin with ``_`` or ``.`` are left out.
+        ledger: what bronze has.
+        max_bytes: how much a batch reads, as it is stored; a larger file is one by itself.
+
+    Attributes:
+        unreadable: what was found to be no readable file, with the reason; such a file is
+            tried again once it has changed, or by the next command.
+
+    Raises:
+        UserError: nothing is at one of the paths.
+    """
+
+    def __init__(
+        self, spark: SparkSession, paths: list[str], ledger: Ledger, max_bytes: int
+    ) -> None:
+        self._spark = spark
+        self._paths = [_qualified(spark, path) for path in paths]
+        self._ledger = ledger
+        self._max_bytes = max_bytes
+        self.unreadable: dict[File, str] = {}
+
+    def new_files(self) -> list[File]:
+        """The files, or versions of them, that bronze lacks; the oldest first."""
+        listed = self._listed()
+        if listed is None:
+            return []
+        found = {file.path: file for file in listed}
+        for path in self._paths:
+            self._ledger.forget_all_but(found.values(), path)
+        new = [
+            file
+            for file in found.values()
+            if self._ledger.lacks(file) and file not in self.unreadable
+        ]
+        return sorted(new, key=lambda file: (file.modified, file.path))
+
+    def batches(self, files: list[File]) -> Iterator[list[File]]:
+        """The files in their order, so many at a time as a batch may read."""
+        batch: list[File] = []
+        for file in files:
+            size = sum(each.length for each in batch) + file.length
+            if batch and (size > self._max_bytes or len(batch) == FILES_A_BATCH):
+                yield batch
+                batch = []
+            batch.append(file)
+        if batch:
+            yield batch
+
+    def records(self, files: list[File], topic: str | None) -> DataFrame:
+        """The records of files, in the columns of ``RECORD``.
+
+        Args:
+            files: JSON lines, plain, or gzip by the name.
+            topic: the topic of records that do not name theirs.
+        """
+        return records_from_lines(_lines(self._spark, files), topic)
+
+    def readable(self, files: list[File]) -> list[File]:
+        """The files without those that have a line that is longer than can be read.
+
+        Hadoop's reader leaves such a line out without a word: it shows in the bytes that
+        the other lines lack.
+        """
+        long = {file.path: file for file in files if _may_have_long_line(file)}
+        if not long:
+            return files
+        read = (
+            _lines(self._spark, list(long.values()))
+            .groupBy("source_file")
+            .agg(F.count("*").alias("lines"), F.sum(F.octet_length("value")).alias("bytes"))
+            .collect()
+        )
+        for row in read:
+            file = long.pop(_path_of(row["source_file"]))
+            # A line's end takes one byte or two.
+            if row["bytes"] + 2 * row["lines"] < file.length - 1:
+                long[file.path] = file
+        for file in long.values():
+            self.unreadable[file] = f"a line is longer than {LONGEST_LINE >> 20} MiB"
+        return [file for file in files if file not in self.unreadable]
+
+    def set_aside(self, files: list[File], error: Exception) -> list[File]:
+        """Note which of the files an error is about.
+
+        Returns:
+            The others.
+        """
+        text = str(error)
+        named = [file for file in files if _names(text, file)]
+        for file in named:
+            self.unreadable[file] = reason(text)
+        return [file for file in files if file not in named]
+
+    def _listed(self) -> list[File] | None:
+        """What is there; None while one of the paths is not."""
+        try:
+            rows = (
+                self._spark.read.format("binaryFile")
+                .option("recursiveFileLookup", "true")
+                .load(self._paths)
+                .select("path", F.unix_millis("modificationTime").alias("at"), "length")
+                .collect()
+            )
+        except AnalysisException as error:
+            if "PATH_NOT_FOUND" not in str(error):
+                raise
+            return None
+        return [File(row["path"], row["at"], row["length"]) for row in rows]
+
+
+def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
+    """The lines of files as ``value``, each with its ``source_file``."""
+    longest = "mapreduce.input.linerecordreader.line.maxlength"
+    kinds = [
+        ({longest: str(LONGEST_LINE)}, [file for file in files if not _is_gzip(file)]),
+        ({}, [file for file in files if _is_gzip(file)]),
+    ]
+    found = [
+        spark.read.schema("value string")
+        .options(**options)
+        .text([_literal(file.path) for file in of_kind])
+        .withColumn("source_file", F.input_file_name())
+        for options, of_kind in kinds
+        if of_kind
+    ]
+    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+
+
+def _is_gzip(file: File) -> bool:
+    return file.path.endswith(".gz")
+
+
+def _may_have_long_line(file: File) -> bool:
+    # What a gzip file holds, nothing says without reading it.
+    return file.length > LONGEST_LINE and not _is_gzip(file)
+
+
+def _path_of(source_file: str) -> str:
+    """The path of a file that Spark names: encoded, and with an empty host."""
+    return re.sub(r"^file:/+", "file:/", unquote(source_file))
+
+
+def _names(text: str, file: File) -> bool:
+    """Whether an error is about a file; Hadoop and Java write its path in several ways."""
+    path = re.sub(r"^\w+:/*", "/", file.path)
+    return path in text or path in unquote(text)
+
+
+def _literal(path: str) -> str:
+    """A path that is no pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _qualified(spark: SparkSession, path: str) -> str:
+    """The path with its scheme, after a look that something is there."""
+    jvm: Any = spark._jvm
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    file_system = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())
+    matches = file_system.globStatus(hadoop_path)
+    if matches is None or len(matches) == 0:
+        raise UserError(f"nothing is at {path}: no file, folder or match of the pattern")
+    return str(file_system.makeQualified(hadoop_path).toString())

@@ -1,0 +1,45 @@
+"""The quarantine once more, after what was wrong is mended: a topic's line, an option."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingest.batches import Batches
+from ingest.bronze import Bronze
+from ingest.events import RECORD, classified, records_from_lines
+from lake.mark import REJECTED_TABLE
+
+
+def retry_rejected(bronze: Bronze, batches: Batches, topic: str | None) -> None:
+    """Write what is a change event now to its table, and take it out of the quarantine.
+
+    What is rejected again stays there, for the reason that holds now. After a crash in
+    between a record may be in both places; the next run ends that.
+
+    Args:
+        bronze: the tables.
+        batches: counts what becomes of the records.
+        topic: the topic of records that do not name theirs.
+    """
+    records = _records(bronze, topic).persist()
+    try:
+        batches.write(records)
+        rows = classified(records, batches.topics)
+        is_gone = (F.col("destination") != REJECTED_TABLE) | (
+            F.col("event_id") != F.col("rejected_id")
+        )
+        bronze.remove_rejected(rows.where(is_gone).select("rejected_id"))
+    finally:
+        records.unpersist()
+
+
+def _records(bronze: Bronze, topic: str | None) -> DataFrame:
+    rejected = bronze.read(REJECTED_TABLE).withColumn("rejected_id", F.col("event_id"))
+    of_files = rejected.where("source_file is not null")
+    lines = records_from_lines(
+        of_files.select("value", "source_file", "rejected_id"), topic
+    )
+    of_kafka = rejected.where("source_file is null").withColumn("record", F.col("value"))
+    columns = [field.split()[0] for field in RECORD.split(", ")]
+    return lines.unionByName(of_kafka.select(*columns, "rejected_id"))

@@ -1,0 +1,191 @@
+"""How far a lake has come, read from its commits; it starts no Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+from lake.mark import MARK, REJECTED_TABLE
+from lake.storage import file_system
+
+INSTANT = "%Y%m%d%H%M%S%f"
+
+
+@dataclass
+class LakeStatus:
+    """How far a lake has come.
+
+    Attributes:
+        lake: where it is.
+        offsets: the highest offset that bronze holds or has rejected, by
+            ``topic/partition``.
+        newest_batch: the newest ``ingest_batch`` of bronze, 0 without one.
+        seconds_since: from it to now.
+        newest_change: when the newest change that bronze holds was made at the source.
+        seconds_to_bronze: from that change to its batch.
+        lag_records: what Kafka has and bronze lacks; None where nobody asked Kafka.
+        rejected: the rows of ``bronze.rejected_events``.
+        is_rejected_exact: whether all its commits are still on the timeline.
+        commits: of each table of silver and gold, when it was written last.
+        last_build: dbt's last command from this folder: ``command``, ``at``,
+            ``succeeded``, ``seconds``, ``failed`` (names).
+    """
+
+    lake: str
+    offsets: dict[str, int] = field(default_factory=dict)
+    newest_batch: int = 0
+    seconds_since: float | None = None
+    newest_change: str | None = None
+    seconds_to_bronze: float | None = None
+    lag_records: int | None = None
+    rejected: int = 0
+    is_rejected_exact: bool = True
+    commits: dict[str, str] = field(default_factory=dict)
+    last_build: dict[str, Any] | None = None
+
+    def as_json(self) -> str:
+        """All of it as a JSON object."""
+        return json.dumps(asdict(self))
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        yield f"lake: {self.lake}"
+        since = "" if self.seconds_since is None else f", {self.seconds_since:,.0f} s ago"
+        yield f"newest commit of bronze: {_text(batch_time(self.newest_batch))}{since}"
+        if self.newest_change is not None:
+            at = datetime.fromisoformat(self.newest_change)
+            yield (
+                f"newest change at the source: {_text(at)},"
+                f" in bronze {self.seconds_to_bronze:,.1f} s later"
+            )
+        for place, offset in sorted(self.offsets.items()):
+            yield f"  {place} up to offset {offset:,}"
+        if self.lag_records is not None:
+            yield f"lag: {self.lag_records:,} records"
+        bound = "" if self.is_rejected_exact else "at least "
+        yield f"rejected records: {bound}{self.rejected:,}"
+        for table, written in sorted(self.commits.items()):
+            yield f"  {table} written {_text(datetime.fromisoformat(written))}"
+        if self.last_build is not None:
+            build = self.last_build
+            failed = ", ".join(build["failed"])
+            yield (
+                f"last dbt command from this folder: {build['command']},"
+                f" {_text(datetime.fromisoformat(build['at']))}, {build['seconds']:.1f} s,"
+                f" {f'failed: {failed}' if failed else 'succeeded'}"
+            )
+
+
+def lake_status(root: str) -> LakeStatus:
+    """Read the commits of a lake's tables.
+
+    Args:
+        root: its folder or URL.
+    """
+    files, place = file_system(root)
+    status = LakeStatus(root)
+    newest_change = 0.0
+    for name in _tables(files, f"{place}/warehouse/bronze.db"):
+        table = f"{place}/warehouse/bronze.db/{name}"
+        mark = next((m for c in _commits(files, table) if (m := _mark(c)) is not None), {})
+        if mark.get("batch", 0) >= status.newest_batch:
+            status.newest_batch = mark.get("batch", 0)
+        newest_change = max(newest_change, mark.get("newest_change") or 0)
+        # A topic's last record may be in its table or, rejected, among the others'.
+        for topic, offset in mark.get("offsets", {}).items():
+            status.offsets[topic] = max(offset, status.offsets.get(topic, -1))
+        if name == REJECTED_TABLE:
+            status.rejected = sum(_rows_added(commit) for commit in _commits(files, table))
+            archive = files.get_file_info(f"{table}/.hoodie/archived")
+            status.is_rejected_exact = not (
+                archive.type == fs.FileType.Directory
+                and files.get_file_info(fs.FileSelector(archive.path))
+            )
+    at = batch_time(status.newest_batch)
+    if at is not None:
+        status.seconds_since = (datetime.now(UTC) - at).total_seconds()
+    if at is not None and newest_change:
+        status.newest_change = datetime.fromtimestamp(newest_change, UTC).isoformat()
+        status.seconds_to_bronze = at.timestamp() - newest_change
+    for layer in ("silver", "gold"):
+        for name in _tables(files, f"{place}/warehouse/{layer}.db"):
+            table = f"{place}/warehouse/{layer}.db/{name}"
+            if newest := max(_commit_times(files, table), default=None):
+                written = datetime.strptime(f"{newest}000", INSTANT).replace(tzinfo=UTC)
+                status.commits[f"{layer}.{name}"] = written.isoformat()
+    status.last_build = _last_build()
+    return status
+
+
+def batch_time(batch: int) -> datetime | None:
+    """When a batch was written; None before the first."""
+    return datetime.strptime(f"{batch}000", INSTANT).replace(tzinfo=UTC) if batch else None
+
+
+def _tables(files: fs.FileSystem, folder: str) -> list[str]:
+    selector = fs.FileSelector(folder, allow_not_found=True)
+    return sorted(
+        info.base_name
+        for info in files.get_file_info(selector)
+        if info.type == fs.FileType.Directory
+    )
+
+
+def _commit_times(files: fs.FileSystem, table: str) -> list[str]:
+    """A table's completed commits: the times that are their names."""
+    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
+    names = [info.base_name for info in files.get_file_info(selector)]
+    endings = (".commit", ".replacecommit", ".deltacommit")
+    return [name.partition(".")[0] for name in names if name.endswith(endings)]
+
+
+def _commits(files: fs.FileSystem, table: str) -> Iterator[dict[str, Any]]:
+    """A bronze table's completed commits, the newest first."""
+    for time in sorted(_commit_times(files, table), reverse=True):
+        with files.open_input_file(f"{table}/.hoodie/{time}.commit") as file:
+            yield json.loads(file.read())
+
+
+def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:
+    text = commit["extraMetadata"].get(MARK)
+    return None if text is None else json.loads(text)
+
+
+def _rows_added(commit: dict[str, Any]) -> int:
+    """The rows by which a table grew, or shrank."""
+    return sum(
+        stat["numInserts"] - stat["numDeletes"]
+        for stats in commit["partitionToWriteStats"].values()
+        for stat in stats
+    )
+
+
+def _last_build() -> dict[str, Any] | None:
+    """What dbt says of its last command in this folder."""
+    file = Path("target/run_results.json")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    failed = [
+        result["unique_id"].split(".")[2]
+        for result in content["results"]
+        if result["status"] in ("error", "fail", "runtime error")
+    ]
+    return {
+        "command": content["args"].get("which"),
+        "at": content["metadata"]["generated_at"].replace("Z", "+00:00"),
+        "succeeded": not failed,
+        "seconds": content["elapsed_time"],
+        "failed": failed,
+    }
+
+
+def _text(at: datetime | None) -> str:
+    return "nothing yet" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,127 @@
+"""What all entry points have in common, and the environment variables they read."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lake import __version__
+from tests.support.project import PROJECT
+
+EXCLUDED = {
+    "demo.record": "a step of `make setup`, which reads no command line",
+    "ingest.jars": "a step of `make setup`, whose one word is `s3`",
+}
+# Ends a process that does more than to print.
+GUARD = """
+import os, runpy, sys
+
+def watch(event, arguments):
+    is_written = event == "open" and arguments[1] and set(arguments[1]) & set("wax+")
+    if is_written and arguments[0] != os.devnull or event in (
+        "os.mkdir", "subprocess.Popen", "os.posix_spawn", "os.fork", "os.system",
+        "socket.connect",
+    ):
+        print("does", event, arguments, file=sys.stderr)
+        os._exit(70)
+
+module = sys.argv.pop(1)
+sys.dont_write_bytecode = True
+sys.addaudithook(watch)
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+
+
+def entry_points() -> list[str]:
+    """The modules that can be run."""
+    files = [
+        file.relative_to(PROJECT)
+        for folder in sorted(PROJECT.iterdir())
+        if folder.name != "tests" and not folder.name.startswith(".")
+        for file in sorted(folder.rglob("*.py"))
+        if file.name == "__main__.py"
+        or '\nif __name__ == "__main__":' in file.read_text(encoding="utf-8")
+    ]
+    return [
+        ".".join(file.with_suffix("").parts).removesuffix(".__main__") for file in files
+    ]
+
+
+MODULES = [name for name in entry_points() if name not in EXCLUDED]
+
+
+def test_excluded_modules_are_there() -> None:
+    assert EXCLUDED.keys() <= set(entry_points())
+    assert len(MODULES) > 10
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_help_does_nothing_else(module: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GUARD, module, "--help"],
+        cwd=PROJECT,
+        env={**os.environ, "LAKE_ROOT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        # Seconds of a processor, which other work on the machine does not change.
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (5, 5)),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Usage: python -m {module} ")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_version_and_unknown_options(
+    module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = importlib.import_module(module)
+    if hasattr(found, "__path__"):
+        found = importlib.import_module(f"{module}.__main__")
+    assert found.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"{__version__}\n"
+    assert found.main(["--no-such-option"]) == 2
+    assert "No such option" in capsys.readouterr().err
+
+
+def test_environment_variables_are_in_the_readme() -> None:
+    """Each that the project reads, and no other; AWS's own are boto3's matter."""
+    files = [
+        PROJECT / "Makefile",
+        PROJECT / "ingest" / "java.sh",
+        *(PROJECT / "profiles").glob("*.yml"),
+        *(
+            file
+            for folder in PROJECT.iterdir()
+            if not folder.name.startswith(".")
+            for file in folder.rglob("*.py")
+        ),
+    ]
+    reads = (
+        r"env_var\('(\w+)'",
+        r"environ(?:\.\w+\(|\[)\"(\w+)\"",
+        r"envvar=\"(\w+)\"",
+        r"\$\$?{?(JAVA_HOME|LAKE_\w+)",
+        r"^(?:export )?([A-Z_]+) \?=",
+    )
+    read = {
+        name
+        for file in files
+        for pattern in reads
+        for name in re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Environment variables\n")[2].partition("\n## ")[0]
+    names = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
+    listed = {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
+    assert {name for name in listed if not name.startswith("AWS_")} == {
+        name for name in read if not name.startswith("AWS_")
+    }
