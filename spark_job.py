@@ -1,9 +1,9 @@
 """What ``spark-submit`` runs: the command that the arguments name.
 
 ``spark_job.py ingest files …`` is ``python -m ingest files …``; ``spark_job.py dbt build``
-is ``dbt build --profiles-dir profiles`` on the target ``cluster``. Paths are relative to
-the project's folder: the one that this file is in, or what ``cdc-lakehouse.zip`` among
-``--py-files`` is unpacked to (``make package``).
+is ``dbt build --profiles-dir profiles``. dbt's target is ``cluster``, unless LAKE_TARGET
+names another. Paths are relative to the project's folder: the one that this file is in, or
+what ``cdc-lakehouse.zip`` among ``--py-files`` is unpacked to (``make package``).
 """
 
 import atexit
@@ -39,11 +39,11 @@ def main() -> None:
     folder = project()
     os.chdir(folder)
     sys.path[:0] = [str(folder), str(folder / "site")]
+    os.environ.setdefault("LAKE_TARGET", "cluster")
     if module != "dbt":
         sys.argv = [module, *arguments]
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
-    os.environ.setdefault("LAKE_TARGET", "cluster")
     from dbt.cli.main import cli
 
     cli([*arguments, "--profiles-dir", "profiles"])

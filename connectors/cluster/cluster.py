@@ -140,13 +140,13 @@ class Cluster:
         return [name for name, pid in self.pids().items() if pid is not None]
 
     def start(self) -> None:
-        """Start what does not run, and wait until two workers are registered.
+        """Start every part, and wait until two workers are registered.
 
         Raises:
-            UserError: something is missing, or a part does not start.
+            UserError: it runs already, a jar is missing, or a part does not start.
         """
-        jars.fetch()
         require_own(self.folder)
+        jars.fetch()
         self.root.mkdir(parents=True, exist_ok=True)
         with only_one(str(self.root), "cluster"):
             if self.running():
