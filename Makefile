@@ -6,8 +6,8 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo live dashboard stack status stop ingest build docs test test-all \
-  crashes lint lock clean
+.PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build docs \
+  test test-all crashes lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -34,6 +34,12 @@ status: setup ## health of the stack's services, lag of the ingest
 
 stop: setup ## stop the stack
 	@python -m connectors.stack stop
+
+cluster: setup s3 ## start Spark, a metastore and S3 as local servers: docs/cluster.md
+	@python -m connectors.cluster start
+
+package: setup ## what spark-submit runs on a cluster, as files in dist/
+	@python -m deploy.package
 
 ingest: setup ## bring files into bronze: make ingest FILES="PATH…"
 	@python -m ingest files $(FILES)
@@ -64,10 +70,13 @@ lock: setup ## write requirements.lock anew from pyproject.toml
 	@uv pip compile --quiet --all-extras --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 
-clean: ## stop the stack; remove the lake and what dbt made
+clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	@root="$${LAKE_ROOT:-.lake}"; for lake in "$$root" "$$root/live"; do \
 	  if [ -d "$$lake/stack" ]; then \
 	    LAKE_ROOT="$$lake" python -m connectors.stack stop || exit 1; \
+	  fi; \
+	  if [ -d "$$lake/cluster" ]; then \
+	    LAKE_ROOT="$$lake" python -m connectors.cluster stop || exit 1; \
 	  fi; \
 	done
 	@rm -rf "$${LAKE_ROOT:-.lake}" target logs
@@ -83,7 +92,7 @@ clean: ## stop the stack; remove the lake and what dbt made
 	@sh ingest/java.sh
 	@touch $@
 
-$(JARS): .venv/installed profiles/profiles.yml
+$(JARS): .venv/installed lake/settings.py
 	@echo "setup: fetching Hudi $(HUDI_VERSION) and Spark's Kafka source"
 	@python -m ingest.jars
 	@touch $@

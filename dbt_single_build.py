@@ -1,10 +1,12 @@
-"""A dbt plugin: one embedded build a lake, and a second one is told who is at work.
+"""A dbt plugin: opens the session that dbt works in, and one embedded build at a time.
 
-The embedded metastore (Derby) takes one process. Without this, a second `dbt build` ends
-in a Java trace that names nobody. dbt loads every module on its path whose name starts
-with ``dbt_`` and instantiates what it lists under ``plugins``.
+The session has the settings of ``lake.settings``, or is the one that is there; dbt-spark's
+``method: session`` then takes it. The embedded metastore (Derby) takes one process: without
+this, a second `dbt build` ends in a Java trace that names nobody. dbt loads every module on
+its path whose name starts with ``dbt_`` and instantiates what it lists under ``plugins``.
 """
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from lake.errors import UserError
 from lake.lock import only_one
 from lake.metastore import remove_half_made
 from lake.place import lake_root
+from lake.session import is_given, spark_session
 
 # The commands that reach the metastore.
 CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
@@ -26,41 +29,51 @@ _is_held = False
 
 
 class SingleBuild(dbtPlugin):
-    """Takes the lake's lock for as long as this process lives."""
+    """Takes the lake's lock for as long as this process lives, and opens the session."""
 
     def initialize(self) -> None:
-        """Take the lock, once a process; refuse if another process has it.
-
-        Refuse, too, to build a lake that holds nothing, and to document one that holds
-        no tables of dbt's.
-        """
-        global _is_held
+        """Prepare what the target of a command needs, if it connects to Spark."""
         flags = get_flags()
-        embedded = getattr(flags, "TARGET", None) in (None, "embedded")
+        target = getattr(flags, "TARGET", None) or os.environ.get("LAKE_TARGET", "embedded")
         command = getattr(flags, "WHICH", None)
-        if not embedded or command not in CONNECTING:
+        if command not in CONNECTING:
             return
         try:
-            lake = lake_root()
+            if target == "embedded":
+                _prepare_embedded(command)
+                spark_session()
+            elif target == "cluster":
+                if not is_given():
+                    raise UserError(
+                        "the target `cluster` has no Spark here: run it with spark-submit"
+                        " (docs/cluster.md)"
+                    )
+                spark_session()
         except UserError as error:
             raise RuntimeError(str(error)) from error
-        if command in BUILDING and not _has(lake, "bronze"):
-            raise RuntimeError(
-                f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m"
-                " ingest first"
-            )
-        if command == "generate" and not _has(lake, "silver"):
-            raise RuntimeError(
-                f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
-            )
-        if _is_held:
-            return
-        try:
-            _held.enter_context(only_one(lake, "dbt build"))
-        except UserError as error:
-            raise RuntimeError(str(error)) from error
-        _is_held = True
-        remove_half_made()
+
+
+def _prepare_embedded(command: str) -> None:
+    """Take the lake's lock, once a process; refuse if another process has it.
+
+    Refuse, too, to build a lake that holds nothing, and to document one that holds no
+    tables of dbt's.
+    """
+    global _is_held
+    lake = lake_root()
+    if command in BUILDING and not _has(lake, "bronze"):
+        raise UserError(
+            f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m ingest first"
+        )
+    if command == "generate" and not _has(lake, "silver"):
+        raise UserError(
+            f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
+        )
+    if _is_held:
+        return
+    _held.enter_context(only_one(lake, "dbt build"))
+    _is_held = True
+    remove_half_made()
 
 
 def _has(lake: str, layer: str) -> bool:

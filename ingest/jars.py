@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from lake.session import spark_settings
+from lake.settings import class_path
 
 # What the packages bring along and Spark has already.
 EXCLUDED = (
@@ -53,15 +53,15 @@ def fetch(coordinates: str, folder: str) -> None:
     )
 
 
-def missing() -> list[Path]:
-    """The jars of the profile's class path that are not there."""
-    jars = spark_settings()["spark.driver.extraClassPath"].split(":")
-    return [Path(jar) for jar in jars if not Path(jar).exists()]
+def missing(hudi_version: str) -> list[Path]:
+    """The jars of the class path that are not there."""
+    return [Path(jar) for jar in class_path(hudi_version) if not Path(jar).exists()]
 
 
 if __name__ == "__main__":
     wants_s3 = sys.argv[1:] == ["s3"]
-    if not wants_s3 and not missing():
+    hudi_version = os.environ.get("HUDI_VERSION", "1.2.0")
+    if not wants_s3 and not missing(hudi_version):
         sys.exit()
     # Ivy and Spark narrate to both; what they say matters only if they fail.
     log = Path(".venv/setup.log")
@@ -75,7 +75,7 @@ if __name__ == "__main__":
             if wants_s3:
                 fetch(S3_PACKAGES, ".venv/s3")
             else:
-                fetch(packages(os.environ.get("HUDI_VERSION", "1.2.0")), ".venv/ivy")
+                fetch(packages(hudi_version), ".venv/ivy")
         except Exception as error:  # whatever the resolver raises ends the setup
             failure = error
     for number, copy in kept.items():

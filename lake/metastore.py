@@ -9,9 +9,14 @@ from pathlib import Path
 from lake.place import lake_root
 
 
+def metastore_root() -> str:
+    """The folder of the database and its log: ``LAKE_METASTORE``, or the lake's own."""
+    return os.environ.get("LAKE_METASTORE") or lake_root()
+
+
 def metastore() -> Path:
-    """Where the profile has it."""
-    return Path(os.environ.get("LAKE_METASTORE") or lake_root()) / "metastore"
+    """The database's folder."""
+    return Path(metastore_root()) / "metastore"
 
 
 def is_half_made() -> bool:

@@ -1,4 +1,4 @@
-"""One Spark session, with the settings that dbt's profile has."""
+"""The Spark session: the one that is there, else one in this process."""
 
 from __future__ import annotations
 
@@ -8,62 +8,86 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-from jinja2 import Environment, StrictUndefined
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from lake.errors import UserError
 from lake.lock import only_one
 from lake.metastore import is_half_made, remove_half_made
 from lake.place import lake_root
+from lake.settings import embedded_settings, lake_settings
 
-PROFILES_FILE = Path("profiles/profiles.yml")
-PROFILE = "cdc_lakehouse"
+# Fixed when a session starts; Hudi's tables cannot be written without them.
+REQUIRED = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.serializer")
 
 
-def spark_settings(profiles_file: Path = PROFILES_FILE) -> dict[str, str]:
-    """The ``server_side_parameters`` of the profile's default target.
+def is_given() -> bool:
+    """Whether this process has a Spark that somebody else started or configured.
 
-    Raises:
-        UserError: the file is not where the command was started, or lacks them.
+    ``spark-submit`` (an EMR step, an EMR Serverless job) starts Python beside a JVM; in
+    a Glue job or a notebook there is a context already.
     """
-    if not profiles_file.exists():
-        raise UserError(f"no {profiles_file} here: run this from the project's folder")
-
-    environment = Environment(undefined=StrictUndefined, autoescape=False)
-    rendered = environment.from_string(profiles_file.read_text(encoding="utf-8")).render(
-        env_var=lambda name, default="": os.environ.get(name, default)
-    )
-    profile = yaml.safe_load(rendered)[PROFILE]
-    output = profile["outputs"][profile["target"]]
-    return {name: str(value) for name, value in output["server_side_parameters"].items()}
+    return "PYSPARK_GATEWAY_PORT" in os.environ or _has_context()
 
 
 def spark_session(*, has_catalogue: bool = True) -> SparkSession:
-    """Start Spark, or take the one that runs in this process.
+    """The session of this process; the embedded one is started where there is none.
+
+    What ``spark-submit`` was given wins over the lake's own settings.
 
     Args:
         has_catalogue: whether it opens the metastore, as dbt needs. The embedded one
             takes one process at a time.
 
     Raises:
-        UserError: a jar has not been fetched, or another process makes the metastore.
+        UserError: a jar has not been fetched, another process creates the metastore, or
+            the session that is there lacks what Hudi needs.
     """
-    settings = spark_settings()
-    for jar in settings["spark.driver.extraClassPath"].split(":"):
-        if not Path(jar).exists():
-            raise UserError(f"{jar} is missing: run `make setup` once")
-
     builder = SparkSession.builder
     if has_catalogue:
         builder = builder.enableHiveSupport()
-        if is_half_made():
+    if _has_context():
+        session = builder.getOrCreate()
+        _require_hudi(session)
+        return session
+    if is_given():
+        SparkContext._ensure_initialized()
+        given = SparkConf()
+        settings = {
+            name: value
+            for name, value in lake_settings().items()
+            if not given.contains(name)
+        }
+    else:
+        settings = embedded_settings()
+        for jar in settings["spark.driver.extraClassPath"].split(":"):
+            if not Path(jar).exists():
+                raise UserError(f"{jar} is missing here: run `make setup` once")
+        if has_catalogue and is_half_made():
             with only_one(lake_root(), "dbt build"):
                 remove_half_made()
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _silent_stdout():
         return builder.getOrCreate()
+
+
+def _has_context() -> bool:
+    return SparkContext._active_spark_context is not None
+
+
+def _require_hudi(session: SparkSession) -> None:
+    wanted = lake_settings()
+    missing = [
+        f"{name}={wanted[name]}"
+        for name in REQUIRED
+        if wanted[name] not in (session.conf.get(name, None) or "").split(",")
+    ]
+    if missing:
+        raise UserError(
+            f"the Spark session that is running lacks {', '.join(missing)}: start it with"
+            " what `python -m lake.settings` prints"
+        )
 
 
 @contextmanager

@@ -29,27 +29,44 @@ def fetch() -> bool:
     Raises:
         UserError: Maven is missing, or it failed.
     """
-    stamp = JARS / "pom.sha256"
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
+    folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium"}
+    return copy_dependencies(POM, folders, JARS / "pom.sha256")
+
+
+def copy_dependencies(pom: Path, folders: dict[str, Path], stamp: Path) -> bool:
+    """Copy the jars of each profile of a pom into its folder, where the pom has changed.
+
+    Args:
+        pom: the file.
+        folders: profile to folder.
+        stamp: the file that remembers which pom it was.
+
+    Returns:
+        Whether anything had to be fetched.
+
+    Raises:
+        UserError: Maven is missing, or it failed.
+    """
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == digest:
         return False
     maven = shutil.which("mvn")
     if maven is None:
         raise UserError(
-            "Maven fetches Kafka and Debezium, and there is no `mvn` on this machine;"
+            f"Maven fetches {', '.join(folders)}, and there is no `mvn` on this machine;"
             " install it: apt-get install maven"
         )
     stamp.unlink(missing_ok=True)
-    for profile, folder in (("kafka", KAFKA), ("debezium", PLUGINS / "debezium")):
+    for profile, folder in folders.items():
         shutil.rmtree(folder, ignore_errors=True)
-        command = [maven, "-B", "-q", "-f", str(POM), "-P", profile]
+        command = [maven, "-B", "-q", "-f", str(pom), "-P", profile]
         command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
         answer = subprocess.run(
             [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
         )
         if answer.returncode != 0:
             said = answer.stdout.strip() or answer.stderr.strip()
-            raise UserError(f"Maven cannot fetch the jars of {POM}: {said[:2000]}")
+            raise UserError(f"Maven cannot fetch the jars of {pom}: {said[:2000]}")
     stamp.write_text(digest)
     return True
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from connectors.stack import jars
@@ -24,9 +24,8 @@ JVM_OPTIONS = (
 )
 
 
-def java_command(heap: str, *words: str) -> list[str]:
-    """A command that runs a class of Kafka's jars."""
-    class_path = f"{jars.KAFKA}/*"
+def java_command(heap: str, *words: str, class_path: str = f"{jars.KAFKA}/*") -> list[str]:
+    """A command that runs a class, by default of Kafka's jars."""
     return [jars.find_java(), f"-Xmx{heap}", *JVM_OPTIONS, "-cp", class_path, *words]
 
 
@@ -64,17 +63,38 @@ class JavaProcess:
         self._log_begin = 0
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, heap: str, *words: str) -> None:
-        """Start the class and arguments that ``words`` say, detached, logging to a file."""
+    def start(
+        self,
+        heap: str,
+        *words: str,
+        class_path: str = f"{jars.KAFKA}/*",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start the class and arguments that ``words`` say, detached, logging to a file.
+
+        Args:
+            heap: Java's limit.
+            words: its options, the class and its arguments.
+            class_path: where the class is.
+            environment: variables beside this process's own.
+        """
+        command = java_command(heap, self.mark, *words, class_path=class_path)
+        self.launch(command, environment)
+
+    def launch(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start a command, whose words include ``mark``, as ``start`` does."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._log_begin = log.tell()
             self._process = subprocess.Popen(
-                java_command(heap, self.mark, *words),
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
+                env={**os.environ, **(environment or {})},
                 start_new_session=True,  # Ctrl-C is the caller's
             )
         self.pid_file.write_text(str(self._process.pid))

@@ -493,7 +493,7 @@ class Stack:
         for name in (SUPERUSER, REPLICATION_ROLE):
             path = self.secrets / name
             if not path.exists():
-                _write_secret(path, secrets.token_urlsafe(24))
+                write_secret(path, secrets.token_urlsafe(24))
 
     def _password(self, name: str) -> str:
         """A password of this stack's; empty before its first start."""
@@ -511,7 +511,7 @@ class Stack:
             "password": self._password(REPLICATION_ROLE),
         }
         text = "".join(f"{name}={value}\n" for name, value in values.items())
-        _write_secret(self.placeholders, text)
+        write_secret(self.placeholders, text)
 
 
 def _parse_state(text: str) -> tuple[Ports, list[str]]:
@@ -530,7 +530,7 @@ def _parse_state(text: str) -> tuple[Ports, list[str]]:
     return ports, connectors
 
 
-def _write_secret(path: Path, text: str) -> None:
+def write_secret(path: Path, text: str) -> None:
     """A file that nobody else can read."""
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)

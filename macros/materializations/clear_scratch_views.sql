@@ -4,7 +4,7 @@
 #}
 {% macro clear_scratch_views() -%}
     {%- for folder in cdc_lakehouse.run_memory('scratch').values() -%}
-        {%- do run_query(
+        {%- do cdc_lakehouse.run_statement(
             "insert overwrite directory '" ~ folder
             ~ "' using parquet select 1 as nothing where false"
         ) -%}

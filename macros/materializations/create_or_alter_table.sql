@@ -55,8 +55,8 @@
             ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
         ) }}
     {%- elif mode == 'append_new_columns' and added -%}
-        {%- do run_query('delete from ' ~ relation ~ ' where false') -%}
-        {%- do run_query(
+        {%- do cdc_lakehouse.run_statement('delete from ' ~ relation ~ ' where false') -%}
+        {%- do cdc_lakehouse.run_statement(
             'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
         ) -%}
         {%- for column in added -%}{%- do stored.update({column: wanted[column]}) -%}{%- endfor -%}

@@ -9,8 +9,8 @@
 {% macro create_scratch_view(name, query) -%}
     {%- set folder = cdc_lakehouse.schema_folder(cdc_lakehouse.generate_schema_name('staging', none)) ~ '/' ~ name -%}
     {%- do cdc_lakehouse.run_memory('scratch').update({name: folder}) -%}
-    {%- do run_query("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
-    {%- do run_query(
+    {%- do cdc_lakehouse.run_statement("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
+    {%- do cdc_lakehouse.run_statement(
         'create or replace temporary view ' ~ name
         ~ " using parquet options (path '" ~ folder ~ "')"
     ) -%}

@@ -6,7 +6,7 @@
 #}
 {% macro upsert_on_insert(relation) -%}
     {%- if cdc_lakehouse.progress(relation).get('insert') != 'upsert' -%}
-        {%- do run_query(
+        {%- do cdc_lakehouse.run_statement(
             'alter table ' ~ relation
             ~ " set tblproperties ('hoodie.spark.sql.insert.into.operation' = 'upsert')"
         ) -%}

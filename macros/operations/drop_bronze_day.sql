@@ -1,6 +1,6 @@
 {# Drop one day of a bronze table for good (docs/runbook.md). #}
 {% macro drop_bronze_day(table, day) -%}
-    {%- do run_query(
+    {%- do cdc_lakehouse.run_statement(
         'alter table bronze.' ~ table ~ " drop partition (ingest_date = '" ~ day ~ "')"
     ) -%}
     {{ log('dropped ' ~ day ~ ' of bronze.' ~ table, info=true) }}

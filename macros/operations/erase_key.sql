@@ -8,7 +8,7 @@
         'select count(*) from bronze.' ~ table ~ ' where key = ' ~ literal
     ).rows[0][0] -%}
     {%- if found -%}
-        {%- do run_query('delete from bronze.' ~ table ~ ' where key = ' ~ literal) -%}
+        {%- do cdc_lakehouse.run_statement('delete from bronze.' ~ table ~ ' where key = ' ~ literal) -%}
     {%- endif -%}
     {{ log('erased ' ~ found ~ ' events of bronze.' ~ table, info=true) }}
 {%- endmacro %}

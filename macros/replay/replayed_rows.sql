@@ -33,7 +33,7 @@
             {%- set at.is_done = true -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do run_query(create_temporary_view(
+    {%- do cdc_lakehouse.run_statement(create_temporary_view(
         prefix ~ 'rows', cdc_lakehouse.inherited_rows(table, rows)
     )) -%}
     {{ return(prefix ~ 'rows') }}

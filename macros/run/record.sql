@@ -8,7 +8,7 @@
         {%- do properties.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
     {%- endfor -%}
     {%- if properties -%}
-        {%- do run_query(
+        {%- do cdc_lakehouse.run_statement(
             'alter table ' ~ relation ~ ' set tblproperties (' ~ properties | join(', ') ~ ')'
         ) -%}
         {%- do before.update(changed) -%}

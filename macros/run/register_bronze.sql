@@ -7,8 +7,8 @@
         {%- set known = [] -%}
         {%- for source in cdc_lakehouse.bronze_sources() -%}
             {%- if loop.first -%}
-                {%- do run_query('create schema if not exists ' ~ source.schema) -%}
-                {%- do run_query(
+                {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ source.schema) -%}
+                {%- do cdc_lakehouse.run_statement(
                     'create schema if not exists ' ~ cdc_lakehouse.generate_schema_name('staging', none)
                 ) -%}
                 {%- for row in run_query(
@@ -18,13 +18,13 @@
                     {%- if 'source_position' in row[3] or row[1] == 'rejected_events' -%}
                         {%- do known.append(row[1]) -%}
                     {%- else -%}
-                        {%- do run_query('drop table ' ~ source.schema ~ '.' ~ row[1]) -%}
+                        {%- do cdc_lakehouse.run_statement('drop table ' ~ source.schema ~ '.' ~ row[1]) -%}
                     {%- endif -%}
                 {%- endfor -%}
             {%- endif -%}
             {%- if source.name in known -%}
                 {#- a session that lives on remembers the files that it has seen -#}
-                {%- do run_query('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
+                {%- do cdc_lakehouse.run_statement('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
             {%- else -%}
                 {%- set folder = cdc_lakehouse.schema_folder(source.schema) -%}
                 {%- if source.name not in cdc_lakehouse.written_tables(folder) -%}
@@ -33,7 +33,7 @@
                         ~ ' in the ingest\'s topics file and run python -m ingest once'
                     ) }}
                 {%- endif -%}
-                {%- do run_query(
+                {%- do cdc_lakehouse.run_statement(
                     'create table ' ~ source.schema ~ '.' ~ source.name
                     ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
                     ~ " 'hoodie.write.auto.upgrade' = 'false',"

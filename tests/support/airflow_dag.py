@@ -6,6 +6,7 @@ Runs in an environment of its own, which has Airflow and nothing of the project
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -41,9 +42,7 @@ def ending(task: Any, code: int | None) -> str:
 def main(folder: str) -> dict[str, Any]:
     """The DAG in a folder: its tasks in their order, their fields, how they end."""
     sys.path.insert(0, folder)
-    import cdc_lakehouse
-
-    dag = cdc_lakehouse.dag
+    dag = importlib.import_module("cdc_lakehouse").dag
     context = {
         "run_id": "scheduled__1",
         "ti": SimpleNamespace(try_number=2),

@@ -15,8 +15,7 @@ from ingest.topics import TOPICS_FILE, read_topics
 from lake.errors import UserError
 from lake.lock import only_one
 from lake.place import lake_root
-from lake.session import spark_settings
-from tests.support.project import PROJECT
+from lake.settings import embedded_settings
 from tests.support.records import TOPIC
 
 # The number of a batch
@@ -84,8 +83,10 @@ def test_lake_root_of_the_environment(
     if value is not None:
         monkeypatch.setenv("LAKE_ROOT", value)
     assert lake_root() == root
-    warehouse = spark_settings(PROJECT / "profiles/profiles.yml")["spark.sql.warehouse.dir"]
-    assert warehouse.replace("//", "/") == f"{root}/warehouse"
+    settings = embedded_settings()
+    assert settings["spark.sql.warehouse.dir"] == f"{root}/warehouse"
+    derby = settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
+    assert derby == f"jdbc:derby:;databaseName={root}/metastore;create=true"
 
 
 @pytest.mark.parametrize(

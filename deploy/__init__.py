@@ -1,0 +1,1 @@
+"""What a job on a cluster needs, as files."""

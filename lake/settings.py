@@ -1,0 +1,125 @@
+"""Spark's settings, in one place, for the ingest, dbt and every Spark that works on a lake.
+
+``python -m lake.settings`` prints those that a lake needs on any Spark, as the file that
+``spark-submit --properties-file`` and a Thrift server take.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from lake.command import STYLE, run, version
+from lake.metastore import metastore_root
+from lake.place import lake_root
+
+IVY_JARS = ".venv/ivy/jars"
+HUDI_SQL = "org.apache.spark.sql.hudi"
+
+
+def lake_settings() -> dict[str, str]:
+    """What a session needs to work on the lake, wherever it runs."""
+    settings = {
+        "spark.sql.warehouse.dir": f"{lake_root()}/warehouse",
+        "spark.sql.extensions": f"{HUDI_SQL}.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": f"{HUDI_SQL}.catalog.HoodieCatalog",
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.session.timeZone": "UTC",
+        # A view is analysed once, when it is created, and not again by each query on it.
+        "spark.sql.legacy.storeAnalyzedPlanForView": "true",
+        # The classes that Spark generates for a build do not fit in its cache of 100:
+        # without this, a process that builds again compiles every one of them again.
+        "spark.sql.codegen.cache.maxEntries": "2000",
+    }
+    # Dates before 1582 and times before 1900 as they are: without these, Spark fails where
+    # a writer could have meant the Julian calendar.
+    for kind in ("parquet.datetime", "parquet.int96", "avro.datetime"):
+        for direction in ("Read", "Write"):
+            settings[f"spark.sql.{kind}RebaseModeIn{direction}"] = "CORRECTED"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
+    if endpoint:
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint
+        # Servers other than Amazon's do not put the bucket into the host's name.
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
+    return settings
+
+
+def embedded_settings() -> dict[str, str]:
+    """What the Spark inside this process has besides: one machine, short runs."""
+    hudi = os.environ.get("HUDI_VERSION", "1.2.0")
+    derby = metastore_root()
+    partitions = os.environ.get("SPARK_SHUFFLE_PARTITIONS", "2")
+    compiler = os.environ.get("LAKE_JIT_LEVEL", "1")
+    archive = os.environ.get("LAKE_CLASS_ARCHIVE", "SharedArchiveFile")
+    return {
+        **lake_settings(),
+        "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
+        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "2g"),
+        # On the class path, not in `spark.jars`, so that the JVM's class-data archive
+        # covers them.
+        "spark.driver.extraClassPath": ":".join(class_path(hudi)),
+        # More jars, comma-separated: those of `make s3`, or an authentication of Kafka's.
+        "spark.jars": os.environ.get("LAKE_JARS", ""),
+        # C1 and the serial collector: short runs on few cores finish sooner
+        # (docs/decisions/0004-cold-start.md).
+        "spark.driver.extraJavaOptions": " ".join(
+            [
+                f"-XX:TieredStopAtLevel={compiler}",
+                "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
+                f"-XX:{archive}=.venv/classes-{hudi}.jsa",
+                "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
+                "-Djdk.attach.allowAttachSelf=true",
+                "-Dlog4j2.configurationFile=profiles/log4j2.properties",
+                f"-Dderby.stream.error.file={derby}/derby.log",
+            ]
+        ),
+        "spark.hadoop.javax.jdo.option.ConnectionURL": (
+            f"jdbc:derby:;databaseName={derby}/metastore;create=true"
+        ),
+        # One machine: a shuffle of many partitions is many tiny tasks.
+        "spark.sql.shuffle.partitions": partitions,
+        "spark.default.parallelism": partitions,
+        # Files that are named one by one are listed by so many tasks, not one for each.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Spark describes each plan for its event log, which nobody reads here.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxPlanStringLength": "0",
+    }
+
+
+def class_path(hudi: str) -> list[str]:
+    """The jars that `make setup` fetches: Hudi and Spark's Kafka source."""
+    names = (
+        f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{hudi}",
+        "org.apache.spark_spark-sql-kafka-0-10_2.12-3.5.7",
+        "org.apache.spark_spark-token-provider-kafka-0-10_2.12-3.5.7",
+        "org.apache.kafka_kafka-clients-3.4.1",
+        "org.apache.commons_commons-pool2-2.11.1",
+    )
+    return [f"{IVY_JARS}/{name}.jar" for name in names]
+
+
+def as_properties(settings: dict[str, str]) -> str:
+    """Settings in the form of ``spark-defaults.conf``."""
+    return "".join(f"{name} {value}\n" for name, value in sorted(settings.items()))
+
+
+@click.command("lake.settings", context_settings=STYLE)
+@version
+def command() -> None:
+    """Print the settings of LAKE_ROOT's lake for a Spark that runs elsewhere."""
+    click.echo(as_properties(lake_settings()), nl=False)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    return run(command, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+"""A Spark cluster, a Hive metastore and S3: the same rows as the embedded Spark has."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import boto3
+import pytest
+
+from connectors.cluster import jars
+from connectors.cluster.cluster import BUCKET, WORKERS, Cluster
+from connectors.stack.postgres import find_binaries
+from connectors.stack.processes import wait_until
+from demo.landing import EVENTS, recorded, sink_envelope
+from deploy.package import write
+from lake.errors import UserError
+from tests.conftest import NewLake
+from tests.support.aws import rows
+from tests.support.project import PROJECT
+from tests.support.records import Row
+
+pytestmark = pytest.mark.timeout(1200)
+
+NAME = "on_cluster"
+LANDING = f"s3a://{BUCKET}/landing"
+# When a row was written, which is another time in each lake.
+TIMES = ("ingested_at", "ingest_batch")
+TABLES = [
+    *("silver.orders", "silver.order_items", "silver.customers", "silver.products"),
+    *("silver.rejected_rows", "gold.revenue_by_customer", "gold.revenue_by_month"),
+    *("gold.revenue_by_product", "gold.revenue_by_category", "gold.revenue_by_employee"),
+    "gold.late_shipments",
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A cluster with a bucket; skipped where the machine lacks what it needs."""
+    try:
+        find_binaries()
+        jars.fetch()
+    except UserError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    # A folder that PostgreSQL's own user can enter, which pytest's are not.
+    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
+    root.chmod(0o755)
+    cluster = Cluster(root)
+    try:
+        cluster.start()
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in cluster.environment(NAME).items():
+                if name.startswith("AWS_"):
+                    patch.setenv(name, value)
+            # boto3 remembers the credentials that it found first.
+            patch.setattr(boto3, "DEFAULT_SESSION", None)
+            yield cluster
+    finally:
+        cluster.stop()
+        shutil.rmtree(root)
+
+
+@pytest.fixture(scope="module")
+def parts() -> list[dict[str, list[str]]]:
+    """The recorded events in two parts: the lines of a file for each topic."""
+    first: dict[str, list[str]] = {}
+    second: dict[str, list[str]] = {}
+    for capture in sorted(EVENTS.glob("*.jsonl.gz")):
+        lines = [sink_envelope(record) for record in recorded(capture)]
+        middle = len(lines) * 3 // 4
+        first[capture.name], second[capture.name] = lines[:middle], lines[middle:]
+    return [first, second]
+
+
+@pytest.fixture(scope="module")
+def embedded(new_lake: NewLake, parts: list[dict[str, list[str]]]) -> dict[str, list[Row]]:
+    """The rows of every table as the embedded Spark has them."""
+    lake = new_lake()
+    for part in parts:
+        for lines in part.values():
+            lake.land(lines)
+        assert lake.ingest().code == 0
+        lake.dbt("run")
+    found = {table: compared(lake.rows(table)) for table in TABLES}
+    lake.spark.kill()  # it shares the machine with the cluster
+    return found
+
+
+def compared(found: list[Row]) -> list[Row]:
+    """The rows without the times of their own lake, in an order of their own."""
+    kept = [{n: value for n, value in row.items() if n not in TIMES} for row in found]
+    return sorted(kept, key=repr)
+
+
+def upload(cluster: Cluster, part: int, files: dict[str, list[str]]) -> None:
+    for name, lines in files.items():
+        cluster.s3_client().put_object(
+            Bucket=BUCKET,
+            Key=f"landing/{part}-{name}.json",
+            Body="".join(line + "\n" for line in lines).encode(),
+        )
+
+
+def start_job(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        cluster.submit_command(*words),
+        cwd=cluster.folder,  # not the project's: paths are found all the same
+        env={**os.environ, "PYTHONPATH": str(PROJECT), **cluster.environment(NAME)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def submit(cluster: Cluster, *words: str) -> str:
+    return ended(start_job(cluster, *words))
+
+
+def ended(job: subprocess.Popen[str]) -> str:
+    try:
+        output, _ = job.communicate(timeout=400)
+    finally:
+        job.kill()
+    assert job.returncode == 0, output[-5000:]
+    return output
+
+
+def dbt_places(cluster: Cluster) -> list[str]:
+    return [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
+
+
+def tasks(cluster: Cluster, application: str) -> dict[str, int]:
+    """How many tasks each executor has ended, by the application's event log."""
+    done: dict[str, int] = {}
+    for file in cluster.events.glob(f"{application}*"):
+        for line in file.read_text(errors="replace").splitlines():
+            if '"SparkListenerTaskEnd"' in line:
+                with contextlib.suppress(
+                    json.JSONDecodeError
+                ):  # the last line, half written
+                    executor = json.loads(line)["Task Info"]["Executor ID"]
+                    done[executor] = done.get(executor, 0) + 1
+    return done
+
+
+def assert_on_executors(cluster: Cluster, job: str) -> None:
+    """The master gave a finished job both workers, and both of them ran its tasks."""
+    [application] = [a for a in cluster.state()["completedapps"] if a["name"] == job][-1:]
+    assert (application["state"], application["cores"]) == ("FINISHED", 2)
+    done = tasks(cluster, application["id"])
+    assert set(done) == {"0", "1"}, done
+
+
+def has_begun(cluster: Cluster) -> bool:
+    """Whether both executors of the application that runs have done some work."""
+    applications = cluster.state()["activeapps"]
+    done = tasks(cluster, applications[0]["id"]) if applications else {}
+    return len(done) == len(WORKERS) and sum(done.values()) > 20
+
+
+@pytest.fixture(scope="module")
+def built(cluster: Cluster, parts: list[dict[str, list[str]]]) -> Cluster:
+    """The lake after two ingests and two builds; the second build lost a worker."""
+    upload(cluster, 1, parts[0])
+    output = submit(cluster, "ingest", "files", LANDING)
+    count = sum(map(len, parts[0].values()))
+    assert f"read {count} records, wrote {count} events, rejected 0" in output
+    assert_on_executors(cluster, "ingest files")
+    submit(cluster, "dbt", "run", *dbt_places(cluster))
+    assert_on_executors(cluster, "dbt run")
+
+    upload(cluster, 2, parts[1])
+    submit(cluster, "ingest", "files", LANDING)
+    job = start_job(cluster, "dbt", "run", *dbt_places(cluster))
+    try:
+        wait_until(lambda: has_begun(cluster), 120, "the build has not begun")
+        cluster.kill(WORKERS[0])
+        ended(job)
+    finally:
+        job.kill()
+    assert cluster.alive_workers() == 1
+    cluster.start_worker(WORKERS[0])
+    wait_until(lambda: cluster.alive_workers() == 2, 60, "the worker is not back")
+    return cluster
+
+
+def test_rows_of_the_cluster(built: Cluster, embedded: dict[str, list[Row]]) -> None:
+    """Equal, although a worker was killed in the middle of the second build."""
+    for table, expected in embedded.items():
+        assert compared(rows(NAME, f"lake_{table}")) == expected, table
+
+
+def test_build_by_a_thrift_server(
+    built: Cluster, embedded: dict[str, list[Row]], tmp_path: Path
+) -> None:
+    """Its own process has no Spark and no jars; the schemas have another prefix.
+
+    It builds everything at once, and only increments see order lines go.
+    """
+    cluster = built
+    if importlib.util.find_spec("pyhive") is None:
+        pytest.skip("PyHive is missing: run `make setup`")
+    cluster.start_thrift(NAME)
+    try:
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir"),
+                *("profiles", "--target-path", str(tmp_path), "--log-path", str(tmp_path)),
+            ],
+            cwd=PROJECT,
+            env={
+                **os.environ,
+                "LAKE_TARGET": "thrift",
+                "LAKE_SCHEMA": "by_thrift",
+                "LAKE_THRIFT_PORT": str(cluster.ports.thrift),
+            },
+            capture_output=True,
+            text=True,
+            timeout=400,
+        )
+        assert done.returncode == 0, done.stdout[-5000:]
+    finally:
+        cluster.stop_thrift()
+    for table, expected in embedded.items():
+        if table == "silver.order_items":
+            expected = [row for row in expected if not row["is_deleted"]]
+        assert compared(rows(NAME, f"by_thrift_{table}")) == expected, table
+    # The master hears of its end a moment later.
+    wait_until(lambda: not cluster.state()["activeapps"], 30, "the server is still there")
+    assert_on_executors(cluster, "thrift")
+
+
+def test_packaged_job(built: Cluster, tmp_path: Path) -> None:
+    """It runs from the bucket by a Python that has none of the packages."""
+    for file in write(tmp_path):
+        key = f"package/{file.relative_to(tmp_path)}"
+        built.s3_client().upload_file(str(file), BUCKET, key)
+    python = getattr(sys, "_base_executable", sys.executable)
+    environment = {**os.environ, **built.environment(NAME), "PYSPARK_PYTHON": python}
+    environment.pop("PYTHONPATH", None)
+    commands = (("ingest", "files", LANDING), ("dbt", "run", "-s", "path:models/gold"))
+    for command in commands:
+        done = subprocess.run(
+            built.submit_command(*command, package=f"s3a://{BUCKET}/package"),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+        if command[0] == "ingest":
+            assert "read 0 records" in done.stdout
