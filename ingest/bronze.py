@@ -29,6 +29,7 @@ REJECTED_COLUMNS = (
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
 ROWS_A_FILE = 50_000
 
+COMMITS_A_CLUSTERING = 20
 WRITE_OPTIONS = {
     "hoodie.datasource.write.operation": "bulk_insert",
     "hoodie.datasource.write.recordkey.field": "event_id",
@@ -40,7 +41,18 @@ WRITE_OPTIONS = {
     "hoodie.write.auto.upgrade": "false",
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
-    "hoodie.clean.automatic": "false",
+    # Each batch is a file, and a build opens every file of its days: small ones are made
+    # one, of the newest days, so that neither files nor commits pile up.
+    "hoodie.clustering.inline": "true",
+    "hoodie.clustering.inline.max.commits": str(COMMITS_A_CLUSTERING),
+    "hoodie.clustering.plan.strategy.small.file.limit": str(16 << 20),
+    "hoodie.clustering.plan.strategy.target.file.max.bytes": str(128 << 20),
+    "hoodie.clustering.plan.partition.filter.mode": "RECENT_DAYS",
+    "hoodie.clustering.plan.strategy.daybased.lookback.partitions": "2",
+    # What was replaced stays for so many batches: a build may be reading it.
+    "hoodie.clean.commits.retained": "100",
+    "hoodie.keep.min.commits": "110",
+    "hoodie.keep.max.commits": "140",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from pyarrow import fs
 
 from lake.mark import MARK, REJECTED_TABLE
 from lake.storage import file_system
+from lake.tables import open_table, read_columns
 
 INSTANT = "%Y%m%d%H%M%S%f"
 
@@ -31,7 +33,6 @@ class LakeStatus:
         seconds_to_bronze: from that change to its batch.
         lag_records: what Kafka has and bronze lacks; None where nobody asked Kafka.
         rejected: the rows of ``bronze.rejected_events``.
-        is_rejected_exact: whether all its commits are still on the timeline.
         commits: of each table of silver and gold, when it was written last.
         last_build: dbt's last command from this folder: ``command``, ``at``,
             ``succeeded``, ``seconds``, ``failed`` (names).
@@ -45,7 +46,6 @@ class LakeStatus:
     seconds_to_bronze: float | None = None
     lag_records: int | None = None
     rejected: int = 0
-    is_rejected_exact: bool = True
     commits: dict[str, str] = field(default_factory=dict)
     last_build: dict[str, Any] | None = None
 
@@ -68,8 +68,7 @@ class LakeStatus:
             yield f"  {place} up to offset {offset:,}"
         if self.lag_records is not None:
             yield f"lag: {self.lag_records:,} records"
-        bound = "" if self.is_rejected_exact else "at least "
-        yield f"rejected records: {bound}{self.rejected:,}"
+        yield f"rejected records: {self.rejected:,}"
         for table, written in sorted(self.commits.items()):
             yield f"  {table} written {_text(datetime.fromisoformat(written))}"
         if self.last_build is not None:
@@ -100,13 +99,10 @@ def lake_status(root: str) -> LakeStatus:
         # A topic's last record may be in its table or, rejected, among the others'.
         for topic, offset in mark.get("offsets", {}).items():
             status.offsets[topic] = max(offset, status.offsets.get(topic, -1))
-        if name == REJECTED_TABLE:
-            status.rejected = sum(_rows_added(commit) for commit in _commits(files, table))
-            archive = files.get_file_info(f"{table}/.hoodie/archived")
-            status.is_rejected_exact = not (
-                archive.type == fs.FileType.Directory
-                and files.get_file_info(fs.FileSelector(archive.path))
-            )
+        if name == REJECTED_TABLE and mark:
+            url = re.sub("^s3[an]://", "s3://", root) if "://" in root else place
+            found = open_table(f"{url}/warehouse/bronze.db/{name}")
+            status.rejected = read_columns(found, ["event_id"]).num_rows
     at = batch_time(status.newest_batch)
     if at is not None:
         status.seconds_since = (datetime.now(UTC) - at).total_seconds()
@@ -146,24 +142,17 @@ def _commit_times(files: fs.FileSystem, table: str) -> list[str]:
 
 
 def _commits(files: fs.FileSystem, table: str) -> Iterator[dict[str, Any]]:
-    """A bronze table's completed commits, the newest first."""
-    for time in sorted(_commit_times(files, table), reverse=True):
-        with files.open_input_file(f"{table}/.hoodie/{time}.commit") as file:
+    """A bronze table's completed commits by the ingest, the newest first."""
+    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
+    paths = [info.path for info in files.get_file_info(selector)]
+    for path in sorted((path for path in paths if path.endswith(".commit")), reverse=True):
+        with files.open_input_file(path) as file:
             yield json.loads(file.read())
 
 
 def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:
     text = commit["extraMetadata"].get(MARK)
     return None if text is None else json.loads(text)
-
-
-def _rows_added(commit: dict[str, Any]) -> int:
-    """The rows by which a table grew, or shrank."""
-    return sum(
-        stat["numInserts"] - stat["numDeletes"]
-        for stats in commit["partitionToWriteStats"].values()
-        for stat in stats
-    )
 
 
 def _last_build() -> dict[str, Any] | None:

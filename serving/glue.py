@@ -22,9 +22,9 @@ from botocore.exceptions import ClientError
 from lake.command import STYLE, complain, run, version
 from lake.errors import DONE, UserError
 from lake.place import lake_root
+from lake.tables import open_table, schema_of
 from serving.aws import aws_errors, user_error
 from serving.manifest import Manifest, Relation, catalogue_options
-from serving.storage import open_table, schema_of
 
 # Says which lake's a table is; one that lacks it is not this command's to update.
 MARK = "cdc_lakehouse"

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi import HudiTable
 
-from serving.storage import list_folder, open_table, read_columns
+from lake.tables import list_folder, open_table, read_columns
 
 Row = dict[str, Any]
 

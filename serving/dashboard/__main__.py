@@ -14,10 +14,10 @@ import click
 from lake.command import STYLE, run, version
 from lake.errors import UserError
 from lake.place import lake_folder, lake_root
+from lake.tables import write_object
 from serving.aws import aws_errors
 from serving.dashboard.content import read_content
 from serving.dashboard.page import page_of
-from serving.storage import write_object
 
 
 @click.command("serving.dashboard", context_settings=STYLE)

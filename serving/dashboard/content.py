@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lake.errors import UserError
+from lake.tables import read_columns
 from serving.gold import Row, find_table, table_names, written_at
-from serving.storage import read_columns
 
 # What gold.revenue_by_month calls the month of orders without a date.
 NO_MONTH = date(1900, 1, 1)

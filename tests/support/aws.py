@@ -9,7 +9,7 @@ import boto3
 import requests
 from moto.server import ThreadedMotoServer
 
-from serving.storage import open_table, read_columns
+from lake.tables import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.records import Row
 

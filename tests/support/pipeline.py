@@ -15,7 +15,7 @@ from typing import Any
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
 from ingest.status import lake_status
-from serving.storage import open_table, read_columns
+from lake.tables import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.source import SILVER, TOPICS_FILE
 from tests.support.tables import Tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from serving.storage import open_table, read_columns
+from lake.tables import open_table, read_columns
 from tests.support.records import Row
 
 # What a completed commit is called on a timeline of table version 6.

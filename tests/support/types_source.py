@@ -16,7 +16,7 @@ import pyarrow as pa
 from connectors.postgres.checks import REPLICATION_ROLE
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
-from serving.storage import open_table, read_columns
+from lake.tables import open_table, read_columns
 from tests.support.lake import Lake
 from tests.support.types_matrix import PRECISE, Type, Value
 
