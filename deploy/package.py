@@ -41,16 +41,20 @@ OF_THE_CLUSTER = {"pyspark", "py4j"}
 def packages() -> dict[str, Distribution]:
     """What the ingest and dbt import, with all that it needs in turn."""
     found: dict[str, Distribution] = {}
-    names = list(ROOTS)
-    while names:
-        name = canonicalize_name(names.pop())
-        if name in found or name in OF_THE_CLUSTER:
+    seen: set[tuple[str, str]] = set()
+    # Each with an extra, or none.
+    wanted = [(name, "") for name in ROOTS]
+    while wanted:
+        name, extra = wanted.pop()
+        name = canonicalize_name(name)
+        if (name, extra) in seen or name in OF_THE_CLUSTER:
             continue
+        seen.add((name, extra))
         found[name] = distribution(name)
         for text in found[name].requires or []:
-            requirement = Requirement(text)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                names.append(requirement.name)
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": extra}):
+                wanted += [(needed.name, its) for its in ("", *needed.extras)]
     return found
 
 

@@ -197,8 +197,10 @@ class Cluster:
             *("--webui-port", "0", "--work-dir", str(self.folder / "work" / name)),
             self.master,
             class_path=f"{jars.SPARK}/*",
-            # What Spark's own scripts set, to start executors.
+            # What Spark's own scripts set, to start executors; and these fetch a job's jars
+            # from the bucket, with the node's credentials.
             environment={
+                **CREDENTIALS,
                 "SPARK_HOME": str(jars.SPARK_HOME),
                 "SPARK_SCALA_VERSION": "2.12",
                 "SPARK_LOCAL_IP": HOST,
