@@ -79,7 +79,18 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	    LAKE_ROOT="$$lake" python -m connectors.cluster stop || exit 1; \
 	  fi; \
 	done
-	@rm -rf "$${LAKE_ROOT:-.lake}" target logs
+	@root="$${LAKE_ROOT:-.lake}"; marker="$$root/made-by-cdc-lakehouse"; \
+	if [ -f "$$marker" ]; then \
+	  while read -r name; do \
+	    case "$$name" in ""|*/*|.*) ;; *) rm -rf "$$root/$$name" ;; esac; \
+	  done < "$$marker"; \
+	  rm "$$marker"; \
+	fi; \
+	if [ -d "$$root" ] && ! rmdir "$$root" 2>/dev/null; then \
+	  echo "clean: $$root holds what no command here has noted as its own; left alone:"; \
+	  ls -A "$$root"; \
+	fi
+	@rm -rf target logs
 
 .venv/installed: requirements.lock pyproject.toml
 	@echo "setup: making .venv from requirements.lock"

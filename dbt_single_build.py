@@ -15,7 +15,7 @@ from dbt.plugins import dbtPlugin
 
 from lake.errors import UserError
 from lake.lock import only_one
-from lake.metastore import remove_half_made
+from lake.metastore import prepare
 from lake.place import lake_root
 from lake.session import is_given, spark_session
 
@@ -73,7 +73,7 @@ def _prepare_embedded(command: str) -> None:
         return
     _held.enter_context(only_one(lake, "dbt build"))
     _is_held = True
-    remove_half_made()
+    prepare()
 
 
 def _has(lake: str, layer: str) -> bool:

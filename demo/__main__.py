@@ -19,6 +19,7 @@ from demo.landing import land
 from ingest.cli import main as ingest
 from lake.command import STYLE, run, version
 from lake.errors import DONE, UserError
+from lake.folders import note_own
 from lake.place import lake_folder
 from lake.session import spark_session
 from serving.dashboard.__main__ import main as dashboard
@@ -107,6 +108,7 @@ def command() -> int:
     lake = lake_folder("the demonstration needs a folder")
     with _step("land: recorded Debezium events, as an S3 sink writes them", seconds):
         landing = lake / "landing"
+        note_own(str(lake), landing.name)
         print(f"   {land(landing):,} records below {landing}")
     with _step("start Spark", seconds):
         spark = spark_session()

@@ -25,6 +25,7 @@ from ingest.topics import TOPICS_FILE, Topics, read_topics
 from lake import log
 from lake.command import STYLE, run, stop_request, version
 from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, UserError
+from lake.folders import note_own
 from lake.lock import only_one
 from lake.place import lake_root
 from lake.session import spark_session
@@ -317,6 +318,7 @@ def _batches(options: Options) -> Iterator[Batches]:
     lake = lake_root()
     logger = log.start(LOGGER, options.log_format)
     with only_one(lake, "ingest"), explained():
+        note_own(lake, "warehouse", "checkpoints")
         # By itself it needs no metastore, so that it runs while another process builds.
         spark = spark_session(has_catalogue=options.then_build is not None)
         bronze = Bronze(spark, f"{lake}/warehouse")

@@ -29,6 +29,7 @@ def require_own(folder: Path) -> None:
 
 def claim(folder: Path, text: str) -> None:
     """Make a folder and mark it; before anything else is written there."""
+    note_own(str(folder.parent), folder.name)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARKER).write_text(text)
 
@@ -43,3 +44,29 @@ def clear(folder: Path, *keep: str) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def note_own(root: str, *names: str) -> None:
+    """Note in a lake's marker what of its folder is ours: what is not there yet.
+
+    ``make clean`` removes what is noted, and a half-made metastore only if it is.
+
+    Args:
+        root: the lake's folder; of a URL nothing is noted, as nothing is removed there.
+        names: what is to be made in it.
+    """
+    if "://" in root:
+        return
+    folder = Path(root)
+    new = [name for name in names if not (folder / name).exists()]
+    new = [name for name in new if name not in noted_own(root)]
+    if new:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / MARKER).open("a", encoding="utf-8") as marker:
+            marker.writelines(f"{name}\n" for name in new)
+
+
+def noted_own(root: str) -> list[str]:
+    """What ``note_own`` has noted."""
+    marker = Path(root) / MARKER
+    return marker.read_text(encoding="utf-8").splitlines() if marker.exists() else []

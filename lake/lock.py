@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lake.errors import UserError
+from lake.folders import note_own
 
 
 def lock_file(lake: str, name: str) -> Path:
@@ -35,6 +36,7 @@ def only_one(lake: str, name: str) -> Iterator[None]:
     path = lock_file(lake, name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        note_own(lake, path.name)
         opened = path.open("a+", encoding="ascii")
     except OSError as error:
         raise UserError(f"cannot write below {lake}: {error.strerror}") from error

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from lake.errors import UserError
+from lake.folders import note_own, noted_own
 from lake.place import lake_root
 
 
@@ -19,20 +21,31 @@ def metastore() -> Path:
     return Path(metastore_root()) / "metastore"
 
 
-def is_half_made() -> bool:
-    """Whether Derby was killed while it made the database.
-
-    It writes ``service.properties`` last, and refuses to open a folder without it or to
-    make the database there (its error XBM0A). No table can be registered in one yet.
-    """
+def is_prepared() -> bool:
+    """Whether Spark may open or make the database: nothing is left to ``prepare``."""
     folder = metastore()
-    return folder.exists() and not (folder / "service.properties").exists()
+    if folder.exists():
+        return (folder / "service.properties").exists()
+    return folder.name in noted_own(metastore_root())
 
 
-def remove_half_made() -> None:
-    """Remove the folder that such a kill left, so that the next start makes it anew.
+def prepare() -> None:
+    """Have a place for the database, without what a kill left half made.
+
+    Derby writes ``service.properties`` last, and refuses to open a folder without it or to
+    make the database there (its error XBM0A). No table can be registered in one yet.
 
     Only for who holds the lake's lock for builds: another process may be making it.
+
+    Raises:
+        UserError: the folder is there, and is neither a database nor of our making.
     """
-    if is_half_made():
-        shutil.rmtree(metastore())
+    folder = metastore()
+    if folder.exists() and not is_prepared():
+        if folder.name not in noted_own(metastore_root()):
+            raise UserError(
+                f"{folder} is no metastore, and holds what may be somebody else's; move it"
+                " away, or set LAKE_ROOT (or LAKE_METASTORE) to another folder"
+            )
+        shutil.rmtree(folder)
+    note_own(metastore_root(), folder.name, "derby.log")

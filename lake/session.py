@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from lake.errors import UserError
 from lake.lock import only_one
-from lake.metastore import is_half_made, remove_half_made
+from lake.metastore import is_prepared, prepare
 from lake.place import lake_root
 from lake.settings import embedded_settings, lake_settings
 
@@ -63,9 +63,9 @@ def spark_session(*, has_catalogue: bool = True) -> SparkSession:
         for jar in settings["spark.driver.extraClassPath"].split(":"):
             if not Path(jar).exists():
                 raise UserError(f"{jar} is missing here: run `make setup` once")
-        if has_catalogue and is_half_made():
+        if has_catalogue and not is_prepared():
             with only_one(lake_root(), "dbt build"):
-                remove_half_made()
+                prepare()
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _silent_stdout():

@@ -13,6 +13,7 @@ import click
 
 from lake.command import STYLE, run, version
 from lake.errors import UserError
+from lake.folders import note_own
 from lake.place import lake_folder, lake_root
 from lake.tables import write_object
 from serving.aws import aws_errors
@@ -32,6 +33,7 @@ def command() -> None:
         if isinstance(lake, str):
             write_object(file, page.encode(), "text/html; charset=utf-8")
         else:
+            note_own(str(lake), "dashboard.html")
             _write(Path(file), page)
     click.echo(f"wrote {file} ({time.monotonic() - start:.1f} s)")
 

@@ -21,14 +21,19 @@ from pathlib import Path
 
 import pytest
 
+from ingest.bronze import COMMITS_A_CLUSTERING
 from lake.errors import UserError
 from lake.lock import only_one
 from tests.support.crash_rerun import (
+    BATCHES,
     SmallLake,
+    event,
+    record_ingest,
     small_lake,
 )
 from tests.support.lake import SparkProcess
 from tests.support.project import PROJECT
+from tests.support.small_project import TOPICS
 
 # A commit from its first file to its last, as regular expressions of points.
 REQUESTED = r"^write .*silver.db/orders/.hoodie/\d+\.\w+\.requested"
@@ -80,6 +85,26 @@ def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
         r"^rename .*cdc_events/.hoodie/\d+\.commit\.",
     )
     assert not work.failures(images)
+
+
+def test_files_are_made_one_after_a_kill(spark: SparkProcess, tmp_path: Path) -> None:
+    """Neither is an event lost, nor there twice."""
+    (tmp_path / "topics.toml").write_text(TOPICS)
+    lake = spark.new_lake(tmp_path / "topics.toml")
+    # With the one that created the table.
+    for batch in range(COMMITS_A_CLUSTERING - 2):
+        lake.land([event(100 + batch, "c", 100 + batch)])
+    assert lake.ingest(str(lake.landing), "--max-bytes", "1").code == 0
+    lake.land(BATCHES[1])
+    work = record_ingest(lake, tmp_path / "clustering")
+    images = work.images.at(
+        r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.requested",
+        r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.inflight",
+        r"^(create|rename) .*cdc_events/.hoodie/\d+\.replacecommit($|\.[^ri])",
+    )
+    failures = work.failures(images)
+    lake.remove()
+    assert not failures
 
 
 def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:

@@ -32,7 +32,7 @@ ARRIVAL = ("ingested_at", "ingest_batch", "ingest_date")
 Content = dict[str, list[str]]
 
 
-def _event(offset: int, op: str, key: int, **row: Any) -> Record:
+def event(offset: int, op: str, key: int, **row: Any) -> Record:
     row = {"order_id": key, "customer_id": "ALFKI", "customer": "{}"} | row
     return record({"order_id": key}, flattened(op, row, offset), offset)
 
@@ -40,17 +40,17 @@ def _event(offset: int, op: str, key: int, **row: Any) -> Record:
 # An ingest and a build each: creates; an update, a value that is unavailable, a delete, a
 # create; and the same with a column more.
 BATCHES: list[list[Record | str]] = [
-    [_event(1, "c", 1), _event(2, "c", 2), _event(3, "c", 3)],
+    [event(1, "c", 1), event(2, "c", 2), event(3, "c", 3)],
     [
-        _event(4, "u", 1, customer_id="BONAP", customer=UNAVAILABLE),
-        _event(5, "d", 2, customer_id="", customer=None),
-        _event(6, "c", 4),
+        event(4, "u", 1, customer_id="BONAP", customer=UNAVAILABLE),
+        event(5, "d", 2, customer_id="", customer=None),
+        event(6, "c", 4),
         "not JSON",
     ],
     [
-        _event(7, "u", 1, customer=UNAVAILABLE, priority=7),
-        _event(8, "u", 3, customer_id="CHOPS", priority=8),
-        _event(9, "c", 5, priority=9),
+        event(7, "u", 1, customer=UNAVAILABLE, priority=7),
+        event(8, "u", 3, customer_id="CHOPS", priority=8),
+        event(9, "c", 5, priority=9),
     ],
 ]
 

@@ -24,7 +24,7 @@ from connectors.stack.stack import FINISHED, UNFINISHED, Stack, free_ports
 from demo import live
 from ingest.status import lake_status
 from lake.errors import UserError
-from lake.folders import MARKER, claim
+from lake.folders import MARKER, claim, note_own
 from lake.lock import only_one
 from tests.support.project import PROJECT
 
@@ -406,7 +406,8 @@ def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
     lake = tmp_path / "a lake"
-    (lake / "stack").mkdir(parents=True)
+    note_own(str(lake), "stack", "live")
+    (lake / "stack").mkdir()
     (lake / "live" / "stack").mkdir(parents=True)
     assert make_clean(tmp_path, lake, code=1) == [f"{lake} -m connectors.stack stop"]
     assert (lake / "live" / "stack").exists()

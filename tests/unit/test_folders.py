@@ -1,0 +1,87 @@
+"""Nothing that is not ours is ever removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lake.errors import UserError
+from lake.folders import MARKER, note_own, noted_own
+from lake.metastore import is_prepared, prepare
+from tests.support.project import PROJECT
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("LAKE_METASTORE", raising=False)
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    return tmp_path / "lake"
+
+
+def clean(folder: Path, root: Path) -> str:
+    """``make clean`` in another folder than the project's."""
+    done = subprocess.run(
+        ["make", "-f", str(PROJECT / "Makefile"), "clean"],
+        cwd=folder,
+        env={**os.environ, "LAKE_ROOT": str(root)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_what_was_there_is_not_noted(root: Path) -> None:
+    (root / "warehouse").mkdir(parents=True)
+    note_own(str(root), "warehouse", "checkpoints")
+    note_own(str(root), "checkpoints", "dbt build.lock")
+    assert noted_own(str(root)) == ["checkpoints", "dbt build.lock"]
+
+
+def test_metastore_of_somebody_else_is_refused(root: Path) -> None:
+    (root / "metastore").mkdir(parents=True)
+    (root / "metastore" / "theirs.db").write_text("precious")
+    assert not is_prepared()
+    with pytest.raises(UserError, match=f"{root}/metastore is no metastore"):
+        prepare()
+    assert (root / "metastore" / "theirs.db").read_text() == "precious"
+
+
+def test_half_made_metastore_of_ours_is_removed(root: Path) -> None:
+    prepare()
+    assert is_prepared()
+    (root / "metastore" / "seg0").mkdir(parents=True)
+    assert not is_prepared()
+    prepare()
+    assert not (root / "metastore").exists()
+    assert is_prepared()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_clean_removes_what_is_noted(root: Path, tmp_path: Path) -> None:
+    note_own(str(root), "warehouse", "dbt build.lock")
+    (root / "warehouse" / "bronze.db").mkdir(parents=True)
+    (root / "dbt build.lock").write_text("1")
+    (tmp_path / "target").mkdir()
+    assert clean(tmp_path, root) == ""
+    assert not root.exists()
+    assert not (tmp_path / "target").exists()
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
+    (root / "theirs").mkdir(parents=True)
+    note_own(str(root), "warehouse", "theirs")
+    with (root / MARKER).open("a") as marker:
+        marker.write("../outside\n\n..\n")
+    (root / "warehouse").mkdir()
+    (tmp_path / "outside").mkdir()
+    said = clean(tmp_path, root)
+    assert "left alone:\ntheirs\n" in said
+    assert (root / "theirs").is_dir()
+    assert not (root / "warehouse").exists()
+    assert (tmp_path / "outside").is_dir()
