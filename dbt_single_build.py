@@ -42,10 +42,10 @@ class SingleBuild(dbtPlugin):
             if target == "embedded":
                 _prepare_embedded(command)
                 spark_session()
-            elif target == "cluster":
+            elif target in ("cluster", "emr"):
                 if not is_given():
                     raise UserError(
-                        "the target `cluster` has no Spark here: run it with spark-submit"
+                        f"the target `{target}` has no Spark here: run it with spark-submit"
                         " (docs/cluster.md)"
                     )
                 spark_session()

@@ -1,7 +1,8 @@
 """``make package``: what ``spark-submit`` runs on a cluster, as files for a bucket.
 
-``spark_job.py``, ``cdc-lakehouse.zip`` (the project, and the Python packages of the ingest
-and dbt for this machine's version of Python) and the jars. PySpark is the cluster's own.
+``spark_job.py``, ``cdc-lakehouse.zip`` (the project, and the Python packages of the ingest,
+dbt and serving for this machine's version of Python) and the jars. PySpark is the
+cluster's own.
 """
 
 from __future__ import annotations
@@ -23,23 +24,28 @@ from lake.settings import class_path
 PROJECT = Path(__file__).parents[1]
 ARCHIVE = "cdc-lakehouse.zip"
 FOLDERS = (
+    "deploy/aws",
     "ingest",
     "lake",
     "macros",
     "models",
     "profiles",
     "seeds",
+    "serving",
     "tests/dbt",
     "analyses",
 )
-FILES = ("dbt_project.yml", "dbt_single_build.py")
-ROOTS = ("boto3", "click", "dbt-core", "dbt-spark", "prometheus-client", "pyarrow")
+FILES = ("dbt_project.yml", "dbt_single_build.py", "deploy/__init__.py")
+ROOTS = (
+    *("boto3", "click", "dbt-core", "dbt-spark", "hudi", "jinja2", "plotly"),
+    *("prometheus-client", "pyarrow"),
+)
 # Spark brings it along.
 OF_THE_CLUSTER = {"pyspark", "py4j"}
 
 
 def packages() -> dict[str, Distribution]:
-    """What the ingest and dbt import, with all that it needs in turn."""
+    """What the ingest, dbt and serving import, with all that it needs in turn."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
     # Each with an extra, or none.

@@ -25,7 +25,7 @@ RUN = "runs/{{ run_id }}"
 TOO_MUCH_REJECTED, TRY_AGAIN = 3, 75
 COMMANDS = {
     "ingest": f"ingest files s3://{BUCKET}/landing/topics/",
-    "build": "dbt.cli.main build --profiles-dir profiles --target emr",
+    "build": "dbt.cli.main build --profiles-dir profiles",
     "glue": f"serving.glue --prefix {LAKE}",
     "dashboard": "serving.dashboard",
 }
@@ -82,9 +82,10 @@ def step(name: str, command: str) -> Step:
         outcome=f"{RUN}/{name}-{{{{ ti.try_number }}}}.json",
         job_driver={
             "sparkSubmit": {
-                "entryPoint": f"s3://{BUCKET}/package/entry.py",
+                "entryPoint": f"s3://{BUCKET}/package/spark_job.py",
                 "entryPointArguments": [
-                    *("--lake", LAKE, "--run", f"s3://{BUCKET}/{RUN}"),
+                    *("deploy.aws.entry", "--lake", LAKE),
+                    *("--run", f"s3://{BUCKET}/{RUN}"),
                     *("--step", name, "--attempt", "{{ ti.try_number }}"),
                     command,
                 ],

@@ -1,11 +1,10 @@
-"""Entry point of a job on EMR Serverless: one command of the project, and its outcome.
+"""A job on EMR Serverless: one command of the project, and its outcome.
 
-``entry.py --lake lake --run s3://BUCKET/runs/ID --step ingest "ingest files …"`` runs
-``python -m ingest files …`` in this process, which has the driver's Spark session, in the
-project's folder (``LAKE_PROJECT``). Afterwards it writes the exit code to
-``<run>/<step>-<attempt>.json``, which the state machine reads, and metrics to CloudWatch.
-
-The package's Python runs this file; it imports nothing of the project by itself.
+``deploy.aws.entry --lake lake --run s3://BUCKET/runs/ID --step ingest "ingest files …"``
+runs ``python -m ingest files …`` in this process, which has the driver's Spark session;
+``spark_job.py`` starts it, in the project's folder (``make package``). Afterwards it writes
+the exit code to ``<run>/<step>-<attempt>.json``, which the state machine reads, and metrics
+to CloudWatch.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import re
 import runpy
 import shlex
@@ -141,8 +139,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("command", help="module and arguments, as after `python -m`")
     options = parser.parse_args(arguments)
 
-    os.chdir(os.environ.get("LAKE_PROJECT", "."))
-    sys.path.insert(0, str(Path.cwd()))
     run = Run(options.run)
     start = time.monotonic()
     run.load_manifest()

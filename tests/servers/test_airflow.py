@@ -106,7 +106,8 @@ def test_fields_are_rendered(dag: dict[str, Any]) -> None:
             "sparkSubmit": {
                 "entryPoint": "s3://the-bucket/package/entry.py",
                 "entryPointArguments": [
-                    *("--lake", "lake", "--run", "s3://the-bucket/runs/scheduled__1"),
+                    *("deploy.aws.entry", "--lake", "lake"),
+                    *("--run", "s3://the-bucket/runs/scheduled__1"),
                     *("--step", "build", "--attempt", "2"),
                     "dbt.cli.main build --profiles-dir profiles --target emr",
                 ],

@@ -37,6 +37,7 @@ from moto.stepfunctions.parser.asl.eval.callback.callback import (
     CallbackOutcomeFailureError,
 )
 
+from deploy.package import ARCHIVE
 from serving import glue
 from serving.manifest import LAYERS
 from tests.support.aws import Aws
@@ -476,16 +477,13 @@ def test_application(stacks: Stacks) -> None:
     assert "NetworkConfiguration" not in asked
     (defaults,) = asked["RuntimeConfiguration"]
     settings = defaults["Properties"]
-    assert (
-        settings["spark.archives"]
-        == f"s3://{BUCKET}/package/environment.tar.gz#environment"
-    )
+    assert settings["spark.submit.pyFiles"] == f"s3://{BUCKET}/package/{ARCHIVE}"
     assert settings["spark.jars"] == f"s3://{BUCKET}/package/jars/*.jar"
     driver = "spark.emr-serverless.driverEnv."
     assert settings[f"{driver}LAKE_ROOT"] == f"s3://{BUCKET}/lake"
-    # All of them are in the archive, which Spark unpacks as `environment`.
-    for name in ("LAKE_PROJECT", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        assert settings[f"{driver}{name}"].startswith("./environment/")
+    assert settings[f"{driver}LAKE_TARGET"] == "emr"
+    pythons = {value for name, value in settings.items() if "PYSPARK" in name}
+    assert pythons == {"/usr/bin/python3.11"}
 
 
 def test_lake_that_is_ingested_from_kafka(made: list[tuple[str, Properties]]) -> None:
@@ -668,7 +666,7 @@ def test_steps_in_their_order(stacks: Stacks) -> None:
         {"step": "ingest", "command": f"ingest files s3://{BUCKET}/landing/topics/"},
         {
             "step": "build",
-            "command": "dbt.cli.main build --profiles-dir profiles --target emr",
+            "command": "dbt.cli.main build --profiles-dir profiles",
         },
         {"step": "glue", "command": "serving.glue --prefix lake"},
         {"step": "dashboard", "command": "serving.dashboard"},
@@ -710,8 +708,9 @@ class Emr:
     def run(self, asked: Properties) -> None:
         """Stand in for ``startJobRun.sync``; ends with the job."""
         driver = asked["JobDriver"]["SparkSubmit"]
-        assert driver["EntryPoint"] == f"s3://{BUCKET}/package/entry.py"
-        arguments = driver["EntryPointArguments"]
+        assert driver["EntryPoint"] == f"s3://{BUCKET}/package/spark_job.py"
+        module, *arguments = driver["EntryPointArguments"]
+        assert module == "deploy.aws.entry"
         self.jobs.append(asked["Name"])
         self.arguments.append(arguments)
         assert self.is_free.wait(30)
@@ -1027,13 +1026,11 @@ def start(
     """Runs the entry point in a project whose only module does what a test writes."""
     project = tmp_path / "project"
     project.mkdir()
-    monkeypatch.setenv("LAKE_PROJECT", str(project))
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["entry.py"])
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(sys, "path", [str(project), *sys.path])
 
     def run(code: str, *, step: str = "ingest", attempt: int = 1, name: str = "run") -> int:
-        monkeypatch.chdir(tmp_path)
+        monkeypatch.chdir(project)
         (project / "given.py").write_text(f"import sys\n{code}\n")
         found: int = entry.main(
             [
@@ -1112,7 +1109,7 @@ def test_command_of_the_project(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("LAKE_PROJECT", str(PROJECT))
+    monkeypatch.chdir(PROJECT)
     run = ["--lake", "test", "--run", f"s3://{BUCKET}/runs/real", "--step", "glue"]
     assert entry.main([*run, "serving.glue --help"]) == 0
     assert "--prefix" in capsys.readouterr().out

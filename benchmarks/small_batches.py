@@ -1,0 +1,98 @@
+"""What one more small batch costs after many: its append, and a read of what it brought.
+
+Batches of ten events each, as a live pipeline writes them, with files made one and without.
+Prints the means of each stretch of batches.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from lake.command import STYLE, run, version
+
+EVENTS = 10
+STRETCH = 50
+
+
+def _line(number: int) -> str:
+    metadata = {"topic": "demo.datalake.cdc_events", "partition": 0, "offset": number}
+    value = {
+        **{"__op": "u", "__lsn": number, "__source_ts_ms": 1_767_225_600_000},
+        **{"order_id": number % 1_000, "customer": "x" * 300},
+    }
+    return json.dumps({"key": "{}", "value": value, "headers": {}, "metadata": metadata})
+
+
+def measure(batches: int, clusters: bool, folder: Path) -> None:
+    """Write batches, and print what the last of each stretch cost."""
+    os.environ["LAKE_ROOT"] = str(folder)
+    from ingest.batches import Batches
+    from ingest.bronze import WRITE_OPTIONS, Bronze
+    from ingest.events import records_from_lines
+    from ingest.topics import read_topics
+    from lake.session import spark_session
+
+    if not clusters:
+        WRITE_OPTIONS["hoodie.clustering.inline"] = "false"
+    spark = spark_session(has_catalogue=False)
+    bronze = Bronze(spark, f"{folder}/warehouse")
+    writer = Batches(bronze, read_topics(), logging.getLogger(__name__), continuous=False)
+    writer.create_missing()
+    appends: list[float] = []
+    for number in range(1, batches + 1):
+        lines = [(_line(number * EVENTS + n), "file") for n in range(EVENTS)]
+        records = spark.createDataFrame(lines, "value string, source_file string")
+        start = time.monotonic()
+        writer.write(records_from_lines(records, None))
+        appends.append(time.monotonic() - start)
+        if number % STRETCH:
+            continue
+        newest = bronze.mark("cdc_events").batch
+        reads = []
+        for _ in range(3):
+            start = time.monotonic()
+            found = bronze.read("cdc_events").where(f"ingest_batch >= {newest}").count()
+            reads.append(time.monotonic() - start)
+            assert found == EVENTS
+        click.echo(
+            f"{number:>6} batches, {'made one' if clusters else 'left alone'}:"
+            f" append {statistics.mean(appends[-STRETCH:]):.2f} s"
+            f" (at most {max(appends[-STRETCH:]):.2f}), read {statistics.median(reads):.2f} s"
+        )
+
+
+@click.command("benchmarks.small_batches", context_settings=STYLE)
+@version
+@click.option("--batches", type=click.IntRange(min=STRETCH), default=300)
+@click.option("--clusters/--no-clusters", default=None, help="one of both only")
+def command(batches: int, clusters: bool | None) -> None:
+    """Write many small batches to bronze, with files made one and without."""
+    if clusters is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(batches, clusters, Path(folder))
+        return
+    for option in ("--no-clusters", "--clusters"):
+        # A process each: the JVM is as warm for one as for the other.
+        subprocess.run(
+            [sys.executable, "-m", command.name or "", f"--batches={batches}", option],
+            check=True,
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    return run(command, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
