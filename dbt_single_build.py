@@ -6,6 +6,7 @@ this, a second `dbt build` ends in a Java trace that names nobody. dbt loads eve
 its path whose name starts with ``dbt_`` and instantiates what it lists under ``plugins``.
 """
 
+import atexit
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
 
 from lake.errors import UserError
-from lake.lock import only_one
+from lake.lock import only_one, only_one_anywhere
 from lake.metastore import prepare
 from lake.place import lake_root
 from lake.session import is_given, spark_session
@@ -23,6 +24,10 @@ from lake.session import is_given, spark_session
 CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
 CONNECTING |= {"run-operation", "freshness", "generate", "docs", "retry"}
 BUILDING = {"build", "run"}
+# Those that write tables; on a cluster, others may run beside them.
+WRITING = {*BUILDING, "seed", "snapshot", "retry", "run-operation"}
+# The operations that write what the ingest writes.
+WRITING_BRONZE = {"erase_key", "drop_bronze_day"}
 
 _held = ExitStack()
 _is_held = False
@@ -41,25 +46,24 @@ class SingleBuild(dbtPlugin):
         try:
             if target == "embedded":
                 _prepare_embedded(command)
-                spark_session()
+                _hold(command, getattr(flags, "MACRO", None))
             elif target in ("cluster", "emr"):
                 if not is_given():
                     raise UserError(
                         f"the target `{target}` has no Spark here: run it with spark-submit"
                         " (docs/cluster.md)"
                     )
-                spark_session()
+                _hold(command, getattr(flags, "MACRO", None))
         except UserError as error:
             raise RuntimeError(str(error)) from error
 
 
 def _prepare_embedded(command: str) -> None:
-    """Take the lake's lock, once a process; refuse if another process has it.
+    """Take the lake's lock on this machine, once a process.
 
     Refuse, too, to build a lake that holds nothing, and to document one that holds no
     tables of dbt's.
     """
-    global _is_held
     lake = lake_root()
     if command in BUILDING and not _has(lake, "bronze"):
         raise UserError(
@@ -69,11 +73,29 @@ def _prepare_embedded(command: str) -> None:
         raise UserError(
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
+    if not _is_held:
+        _held.enter_context(only_one(lake, "dbt build"))
+        prepare()
+
+
+def _hold(command: str, operation: str | None) -> None:
+    """Open the session, and take the locks that other machines ask for, once a process."""
+    global _is_held
+    session, lake = spark_session(), lake_root()
     if _is_held:
         return
-    _held.enter_context(only_one(lake, "dbt build"))
+    try:
+        if command in WRITING:
+            _held.enter_context(only_one_anywhere(session, lake, "dbt build"))
+        if operation in WRITING_BRONZE:
+            _held.enter_context(only_one(lake, "ingest"))
+            _held.enter_context(only_one_anywhere(session, lake, "ingest"))
+    except UserError:
+        _held.close()
+        raise
     _is_held = True
-    prepare()
+    # Before Spark ends: the others need not wait until a provider notices.
+    atexit.register(_held.close)
 
 
 def _has(lake: str, layer: str) -> bool:

@@ -67,7 +67,8 @@ def measure(batches: int, clusters: bool, folder: Path) -> None:
         click.echo(
             f"{number:>6} batches, {'made one' if clusters else 'left alone'}:"
             f" append {statistics.mean(appends[-STRETCH:]):.2f} s"
-            f" (at most {max(appends[-STRETCH:]):.2f}), read {statistics.median(reads):.2f} s"
+            f" (at most {max(appends[-STRETCH:]):.2f}),"
+            f" read {statistics.median(reads):.2f} s"
         )
 
 

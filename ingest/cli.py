@@ -26,7 +26,7 @@ from lake import log
 from lake.command import STYLE, run, stop_request, version
 from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, UserError
 from lake.folders import note_own
-from lake.lock import only_one
+from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
 from lake.session import spark_session
 
@@ -323,8 +323,9 @@ def _batches(options: Options) -> Iterator[Batches]:
         spark = spark_session(has_catalogue=options.then_build is not None)
         bronze = Bronze(spark, f"{lake}/warehouse")
         batches = Batches(bronze, options.topics, logger, continuous=options.continuous)
-        batches.create_missing()
-        yield batches
+        with only_one_anywhere(spark, lake, "ingest"):
+            batches.create_missing()
+            yield batches
 
 
 def _code(batches: Batches, follow_up: FollowUp, options: Options) -> int:

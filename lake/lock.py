@@ -1,17 +1,27 @@
-"""One writer a lake: an advisory file lock that dies with its process."""
+"""One writer a lake: a file lock on one machine, and Hudi's lock provider between machines.
+
+Both die with their process, so that a kill leaves nothing to clean up.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from lake.errors import UserError
+from py4j.protocol import Py4JError
+
+from lake.errors import TransientError, UserError
 from lake.folders import note_own
+
+PROVIDER = "hoodie.write.lock.provider"
+SECONDS_TO_WAIT = 5
 
 
 def lock_file(lake: str, name: str) -> Path:
@@ -30,8 +40,8 @@ def only_one(lake: str, name: str) -> Iterator[None]:
     leaves nothing to clean up.
 
     Raises:
-        UserError: another process holds it; the message gives its process id. Or the
-            lake's folder cannot be written.
+        TransientError: another process holds it; the message gives its process id.
+        UserError: the lake's folder cannot be written.
     """
     path = lock_file(lake, name)
     try:
@@ -46,7 +56,7 @@ def only_one(lake: str, name: str) -> Iterator[None]:
         except BlockingIOError:
             file.seek(0)
             holder = file.read().strip() or "unknown"
-            raise UserError(
+            raise TransientError(
                 f"another {name} (process {holder}) is at work on {lake}; wait until it"
                 f" is done, or stop it with: kill {holder}"
             ) from None
@@ -54,3 +64,71 @@ def only_one(lake: str, name: str) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+@contextmanager
+def only_one_anywhere(spark: Any, lake: str, name: str) -> Iterator[None]:
+    """Hold the lock called ``name`` with Hudi's lock provider, which all machines ask.
+
+    The properties file that ``LAKE_LOCK`` names says which provider that is, in Hudi's own
+    words (``hoodie.write.lock.provider`` and what it needs); ``{lock}`` in a value stands
+    for the name. Without ``LAKE_LOCK`` nothing is held.
+
+    A provider's lock ends when its process cannot reach it for as long as its session
+    lasts; such a process is not stopped.
+
+    Args:
+        spark: the session, whose JVM has Hudi.
+        lake: for messages.
+        name: ``ingest`` or ``dbt build``.
+
+    Raises:
+        TransientError: another process holds it, or the provider does not answer.
+        UserError: the file cannot be read, or names no provider.
+    """
+    file = os.environ.get("LAKE_LOCK")
+    if not file:
+        yield
+        return
+    jvm: Any = spark._jvm
+    properties = jvm.org.apache.hudi.common.config.TypedProperties()
+    for key, value in _read_properties(file).items():
+        properties.setProperty(key, value.replace("{lock}", name.replace(" ", "-")))
+    try:
+        provider = jvm
+        for part in properties.getProperty(PROVIDER).split("."):
+            provider = getattr(provider, part)
+        held = provider(
+            jvm.org.apache.hudi.common.config.LockConfiguration(properties),
+            jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(
+                spark._jsc.hadoopConfiguration()
+            ),
+        )
+        if not held.tryLock(SECONDS_TO_WAIT, jvm.java.util.concurrent.TimeUnit.SECONDS):
+            raise TransientError(f"another {name} is at work on {lake} (LAKE_LOCK)")
+    except Py4JError as error:
+        said = re.findall(r"^(?:: |Caused by: )[\w.$]+: (.+)", str(error), re.MULTILINE)
+        raise TransientError(
+            f"another {name} is at work on {lake}, or the lock provider of {file} does not"
+            f" answer: {said[-1] if said else error}"
+        ) from error
+    try:
+        yield
+    finally:
+        # Where the JVM is gone, so is the lock.
+        with suppress(Py4JError, OSError):
+            held.unlock()
+            held.close()
+
+
+def _read_properties(file: str) -> dict[str, str]:
+    """A properties file of plain ``name=value`` lines."""
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read {file} (LAKE_LOCK): {error.strerror}") from error
+    pairs = (line.partition("=") for line in lines if line.strip() and line[0] != "#")
+    found = {key.strip(): value.strip() for key, _, value in pairs}
+    if PROVIDER not in found:
+        raise UserError(f"{file} (LAKE_LOCK) does not set {PROVIDER}")
+    return found

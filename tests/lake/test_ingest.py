@@ -463,7 +463,7 @@ def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Pat
     write(tmp_path, "1.json", [record(KEY, FLAT, 1, partition=5)])
     with only_one(str(bronze.root), "ingest"):
         ingested = bronze.ingest(str(tmp_path))
-    assert ingested.code == 1
+    assert ingested.code == 75
     assert f"another ingest (process {os.getpid()})" in ingested.err
     assert bronze.ingest(str(tmp_path)).counts == (1, 1, 0, 0)
 

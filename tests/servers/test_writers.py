@@ -1,0 +1,156 @@
+"""Two writers of a lake on S3, each on a machine of its own: Hudi's lock provider.
+
+The provider asks a real ZooKeeper, of Spark's jars. What makes one machine two is the
+folder for temporary files, where the locks of one machine are.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from connectors.stack.stack import free_ports
+from demo.landing import land
+from tests.support.aws import Aws, rows
+from tests.support.project import PROJECT
+
+ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+PROVIDER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+SESSION_SECONDS = 6
+
+
+@pytest.fixture(scope="module")
+def lock_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The file that LAKE_LOCK names; its ZooKeeper runs."""
+    folder = tmp_path_factory.mktemp("zookeeper")
+    with free_ports() as free_port:
+        port = free_port()
+    settings = folder / "zoo.cfg"
+    settings.write_text(
+        f"tickTime=1000\ndataDir={folder}/data\nclientPort={port}\n"
+        "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+    )
+    jars = Path(pyspark.__file__).parent / "jars"
+    java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [java, "-Xmx64m", "-cp", f"{jars}/*", ZOOKEEPER, str(settings)],
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
+            },
+            stdout=log,
+            stderr=log,
+        )
+    lock = folder / "lock.properties"
+    base = "hoodie.write.lock.zookeeper"
+    lock.write_text(
+        f"hoodie.write.lock.provider={PROVIDER}\n{base}.url=127.0.0.1:{port}\n"
+        f"{base}.port={port}\n{base}.base_path=/lakes/northwind\n{base}.lock_key={{lock}}\n"
+        f"{base}.session_timeout_ms={SESSION_SECONDS * 1000}\n"
+    )
+    yield lock
+    server.kill()
+    server.wait()
+
+
+@pytest.fixture(scope="module")
+def machines(
+    s3_jars: None, aws: Aws, lock_file: Path, tmp_path_factory: pytest.TempPathFactory
+) -> list[dict[str, str]]:
+    """The environments of two machines that write one lake, whose files have landed."""
+    local = tmp_path_factory.mktemp("landing")
+    client = aws.client("s3")
+    client.create_bucket(Bucket="landing-writers")
+    land(local)
+    for file in sorted(local.rglob("*.json.gz")):
+        client.upload_file(str(file), "landing-writers", str(file.relative_to(local)))
+    found = []
+    for name in ("one", "two"):
+        folder = tmp_path_factory.mktemp(name)
+        environment = {**aws.lake("writers", folder), "LAKE_LOCK": str(lock_file)}
+        found.append(
+            {**os.environ, "PYTHONPATH": str(PROJECT), **environment}
+            | {"TMPDIR": str(folder)}
+        )
+    return found
+
+
+def start(machine: dict[str, str], *command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=PROJECT,
+        env=machine,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+INGEST = ("ingest", "files", "s3a://landing-writers/")
+
+
+def test_of_two_ingests_one_writes_and_one_says_why_not(
+    machines: list[dict[str, str]],
+) -> None:
+    both = [start(machine, *INGEST) for machine in machines]
+    ended = [(process.communicate(timeout=300), process.returncode) for process in both]
+    said = {code: (out, err) for (out, err), code in ended}
+    assert said.keys() == {0, 75}, ended
+    assert "wrote 1023 events" in said[0][0]
+    assert "ingest: another ingest is at work on s3a://" in said[75][1]
+    assert "Traceback" not in said[75][1]
+    again = start(machines[1], *INGEST)
+    out, err = again.communicate(timeout=300)
+    assert (again.returncode, "wrote 0 events" in out) == (0, True), err
+    events = rows("writers", "bronze.cdc_events")
+    assert len(events) == len({row["event_id"] for row in events})
+
+
+def test_lock_of_a_killed_writer_is_free_again(machines: list[dict[str, str]]) -> None:
+    first = start(machines[0], *INGEST, "--continuous")
+    time.sleep(20)
+    assert first.poll() is None
+    second = start(machines[1], *INGEST)
+    assert "another ingest is at work" in second.communicate(timeout=300)[1]
+    assert second.returncode == 75
+    os.killpg(first.pid, 9)
+    first.wait()
+    time.sleep(2 * SESSION_SECONDS)
+    third = start(machines[1], *INGEST)
+    out, err = third.communicate(timeout=300)
+    assert third.returncode == 0, out + err
+
+
+def test_of_two_builds_one_says_why_not(
+    machines: list[dict[str, str]], tmp_path: Path
+) -> None:
+    build = ("run", "-s", "stg_customers", "customers", "--profiles-dir", "profiles")
+    both = []
+    for number, machine in enumerate(machines):
+        places = ("--target-path", str(tmp_path / str(number)), "--log-path", str(tmp_path))
+        both.append(start(machine, "dbt.cli.main", *build, *places))
+    ended = [(process.communicate(timeout=400), process.returncode) for process in both]
+    codes = sorted(code for _, code in ended)
+    assert codes == [0, 2], ended
+    [refused] = [out + err for (out, err), code in ended if code == 2]
+    assert "another dbt build is at work on s3a://" in refused
+    assert len(rows("writers", "silver.customers")) == 92
+
+
+def test_lock_file_that_names_no_provider(
+    machines: list[dict[str, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "lock").write_text("# nothing\n")
+    process = start({**machines[0], "LAKE_LOCK": str(tmp_path / "lock")}, *INGEST)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert f"{tmp_path}/lock (LAKE_LOCK) does not set hoodie.write.lock.provider" in err
