@@ -20,7 +20,7 @@ from lake.errors import UserError
 # A batch lists its files for Spark, which looks at each of them once more.
 FILES_A_BATCH = 1_000
 # From so many on, the ledger's own files are made one.
-LEDGER_FILES = 50
+LEDGER_FILES = 20
 # Spark holds a line many times over: a driver of 2 GB bears lines of this length.
 LONGEST_LINE = 8 << 20
 

@@ -243,6 +243,7 @@ class Cluster:
             "LAKE_ROOT": f"s3a://{BUCKET}/{lake}",
             "LAKE_TARGET": "cluster",
             "LAKE_THRIFT_PORT": str(self.ports.thrift),
+            "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": HOST,
         }
 

@@ -418,7 +418,7 @@ def test_page_is_written_without_spark(lake: Lake) -> None:
             "{tmp}",
             "there is no gold.revenue_by_customer below {tmp}; build it first: dbt b",
         ),
-        ("s3a://bucket/lake", "LAKE_ROOT is s3a://bucket/lake; the dashboard reads a lake"),
+        ("hdfs://host/lake", "LAKE_ROOT is hdfs://host/lake; the dashboard reads a lake"),
     ],
     ids=["no gold", "not a folder"],
 )

@@ -510,7 +510,7 @@ def test_counts_of_an_ingest_under_fire(written: Written) -> None:
     assert written.ingested.counts == (read, len(events), rejected, skipped)
     reasons = Counter(row["reason"] for row in written.rows if row["reason"])
     for reason, count in reasons.items():
-        assert f"ingest: rejected {count}: {reason}\n" in written.ingested.err
+        assert f"warning: rejected {count}: {reason}\n" in written.ingested.err
 
 
 def test_tables_of_an_ingest_under_fire(lake: Lake, written: Written) -> None:

@@ -99,7 +99,7 @@ def test_status_reports_every_part(
         assert int(row[1].replace(",", "")) < 100_000
     assert first_ends[ORDERS] == 829
     assert re.search(rf"^{ORDERS} +{end:,} +0 +{end:,}$", output, re.MULTILINE)
-    assert "newest commit of bronze: none yet" in output
+    assert "newest commit of bronze: nothing yet" in output
     assert "rejected records: 0" in output
 
     assert main(["status", "--json"]) == 0
