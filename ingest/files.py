@@ -69,10 +69,12 @@ class FileReader:
         return True
 
     def _write(self, batch: list[File]) -> None:
-        left = self._landing.readable(batch)
+        left = batch
         while left:
             try:
-                self._batches.write(self._landing.records(left, self._topic))
+                left = self._landing.readable(left)
+                if left:
+                    self._batches.write(self._landing.records(left, self._topic))
                 break
             except SPARK_ERRORS as error:
                 readable = self._landing.set_aside(left, error)

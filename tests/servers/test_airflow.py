@@ -104,7 +104,7 @@ def test_fields_are_rendered(dag: dict[str, Any]) -> None:
         "role": "arn:aws:iam::x",
         "driver": {
             "sparkSubmit": {
-                "entryPoint": "s3://the-bucket/package/entry.py",
+                "entryPoint": "s3://the-bucket/package/spark_job.py",
                 "entryPointArguments": [
                     *("deploy.aws.entry", "--lake", "lake"),
                     *("--run", "s3://the-bucket/runs/scheduled__1"),
