@@ -79,12 +79,12 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	    LAKE_ROOT="$$lake" python -m connectors.cluster stop || exit 1; \
 	  fi; \
 	done
-	@root="$${LAKE_ROOT:-.lake}"; marker="$$root/made-by-cdc-lakehouse"; \
+	@root="$${LAKE_ROOT:-.lake}"; marker="$$root/made-by-cdc-lakehouse.list"; \
 	if [ -f "$$marker" ]; then \
 	  while read -r name; do \
-	    case "$$name" in ""|*/*|.*) ;; *) rm -rf "$$root/$$name" ;; esac; \
+	    case "$$name" in ""|*/*|.*) ;; *) rm -rf "$$root/$$name" || exit 1 ;; esac; \
 	  done < "$$marker"; \
-	  rm "$$marker"; \
+	  rm "$$marker" || exit 1; \
 	fi; \
 	if [ -d "$$root" ] && ! rmdir "$$root" 2>/dev/null; then \
 	  echo "clean: $$root holds what no command here has noted as its own; left alone:"; \

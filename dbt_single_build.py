@@ -8,7 +8,7 @@ its path whose name starts with ``dbt_`` and instantiates what it lists under ``
 
 import atexit
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from dbt.flags import get_flags
@@ -30,7 +30,7 @@ WRITING = {*BUILDING, "seed", "snapshot", "retry", "run-operation"}
 WRITING_BRONZE = {"erase_key", "drop_bronze_day"}
 
 _held = ExitStack()
-_is_held = False
+_names: set[str] = set()
 
 
 class SingleBuild(dbtPlugin):
@@ -59,7 +59,7 @@ class SingleBuild(dbtPlugin):
 
 
 def _prepare_embedded(command: str) -> None:
-    """Take the lake's lock on this machine, once a process.
+    """Take the lake's lock on this machine.
 
     Refuse, too, to build a lake that holds nothing, and to document one that holds no
     tables of dbt's.
@@ -73,29 +73,36 @@ def _prepare_embedded(command: str) -> None:
         raise UserError(
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
-    if not _is_held:
-        _held.enter_context(only_one(lake, "dbt build"))
-        prepare()
+    _enter("dbt build", only_one(lake, "dbt build"))
+    prepare()
 
 
 def _hold(command: str, operation: str | None) -> None:
-    """Open the session, and take the locks that other machines ask for, once a process."""
-    global _is_held
+    """Open the session, and take the locks that other machines ask for."""
     session, lake = spark_session(), lake_root()
-    if _is_held:
-        return
-    try:
-        if command in WRITING:
-            _held.enter_context(only_one_anywhere(session, lake, "dbt build"))
-        if operation in WRITING_BRONZE:
-            _held.enter_context(only_one(lake, "ingest"))
-            _held.enter_context(only_one_anywhere(session, lake, "ingest"))
-    except UserError:
-        _held.close()
-        raise
-    _is_held = True
-    # Before Spark ends: the others need not wait until a provider notices.
-    atexit.register(_held.close)
+    names = ["dbt build"] if command in WRITING else []
+    if operation in WRITING_BRONZE:
+        _enter("ingest", only_one(lake, "ingest"))
+        names.append("ingest")
+    for name in names:
+        _enter(f"{name}, anywhere", only_one_anywhere(session, lake, name))
+
+
+def _enter(name: str, lock: AbstractContextManager[None]) -> None:
+    """Take a lock, once a process, which has it until it ends."""
+    if name not in _names:
+        _held.enter_context(lock)
+        _names.add(name)
+
+
+def release() -> None:
+    """Let go of all locks."""
+    _held.close()
+    _names.clear()
+
+
+# Before Spark ends: the others need not wait until a provider notices.
+atexit.register(release)
 
 
 def _has(lake: str, layer: str) -> bool:

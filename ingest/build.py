@@ -15,6 +15,7 @@ from dbt_common.events.base_types import EventMsg
 
 from ingest import metrics
 from ingest.batches import Batches
+from lake.command import StopRequest
 from lake.errors import UserError
 
 # Options by which a command selects by itself; the short ones may hold their value.
@@ -98,13 +99,22 @@ class FollowUp:
         batches: what writes bronze.
         command: the dbt command, or None.
         continuous: whether the ingest goes on and on.
+        stop: whether it is to end.
 
     Attributes:
         succeeded: whether the last build did.
     """
 
-    def __init__(self, batches: Batches, command: str | None, *, continuous: bool) -> None:
+    def __init__(
+        self,
+        batches: Batches,
+        command: str | None,
+        *,
+        continuous: bool,
+        stop: StopRequest | None = None,
+    ) -> None:
         self._batches = batches
+        self._stop = stop
         self._build = Build(command, retries=continuous) if command is not None else None
         self._is_continuous = continuous
         self.succeeded = True
@@ -116,14 +126,17 @@ class FollowUp:
 
     def look(self) -> None:
         """Build if a batch that ended since the last look brought something."""
+        came = False
         for outcome in self._batches.ended():
+            came = came or outcome.written > 0
             if self._is_continuous:
                 print(f"wrote {outcome.written} events", flush=True)
             self._tables |= outcome.tables
             self._is_due = self._is_due or outcome.written > 0
-        if self._build is None or not (
-            self._is_due or (self._is_continuous and time.monotonic() >= self._retry_at)
-        ):
+        is_retry = self._is_continuous and time.monotonic() >= self._retry_at
+        # After a stop request only what has just come is built.
+        wants = came if self._stop else self._is_due or is_retry
+        if self._build is None or not wants:
             return
         self._is_due = False
         tables, self._tables = self._tables, set()

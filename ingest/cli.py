@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from botocore.exceptions import BotoCoreError
 
 from ingest import metrics, stream
 from ingest.batches import Batches
@@ -24,7 +25,7 @@ from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
 from lake import log
 from lake.command import STYLE, run, stop_request, version
-from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, UserError
+from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
 from lake.folders import note_own
 from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
@@ -149,7 +150,9 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
     seconds = options.interval or (10 if any("://" in path for path in paths) else 1)
     with _batches(options) as batches, stop_request() as stop:
         reader = FileReader(batches, list(paths), topic, max_bytes)
-        follow_up = FollowUp(batches, options.then_build, continuous=options.continuous)
+        follow_up = FollowUp(
+            batches, options.then_build, continuous=options.continuous, stop=stop
+        )
         is_done = reader.read_new(stop, follow_up.look)
         while options.continuous and not stop:
             stop.sleep(seconds)
@@ -213,7 +216,9 @@ def kafka(
             spark, bootstrap_servers, starts, properties, max_records
         )
         seconds = (options.interval or 0.2) if options.continuous else None
-        follow_up = FollowUp(batches, options.then_build, continuous=options.continuous)
+        follow_up = FollowUp(
+            batches, options.then_build, continuous=options.continuous, stop=stop
+        )
         query = stream.start(records, batches, stop, checkpoint, seconds)
         is_done = stream.wait(query, stop, follow_up.look)
         # What goes on and on has done its work with the first batch.
@@ -289,7 +294,10 @@ def status(
     as_json: bool, bootstrap_servers: str | None, properties_file: Path | None
 ) -> None:
     """Say how far the lake has come; without --bootstrap-servers, in a second."""
-    found = lake_status(lake_root())
+    try:
+        found = lake_status(lake_root())
+    except (OSError, BotoCoreError) as error:
+        raise TransientError(f"cannot read {lake_root()}: {error}") from error
     if bootstrap_servers is not None:
         with explained():
             spark = spark_session(has_catalogue=False)

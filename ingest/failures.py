@@ -18,7 +18,8 @@ SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 _TRANSIENT = re.compile(
     r"\b(ConnectException|ConnectTimeoutException|SocketTimeoutException|"
     r"UnknownHostException|NoRouteToHostException|SdkClientException|TimeoutException|"
-    r"AWSServiceIOException|SlowDown|DisconnectException)\b"
+    r"AWSServiceIOException|AWSServiceThrottledException|AWSStatus500Exception|SlowDown|"
+    r"DisconnectException|SocketException|NoHttpResponseException|InterruptedIOException)\b"
 )
 
 

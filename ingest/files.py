@@ -8,6 +8,7 @@ from ingest.batches import Batches
 from ingest.failures import SPARK_ERRORS, explanation
 from ingest.landing import File, Landing, Ledger
 from lake.command import StopRequest
+from lake.errors import TransientError
 from lake.place import lake_root
 
 MEBIBYTE = 1 << 20
@@ -77,9 +78,11 @@ class FileReader:
                     self._batches.write(self._landing.records(left, self._topic))
                 break
             except SPARK_ERRORS as error:
+                told = explanation(error)
                 readable = self._landing.set_aside(left, error)
-                if readable == left:
-                    raise explanation(error) from error
+                # A store that does not answer is no fault of the file's.
+                if readable == left or isinstance(told, TransientError):
+                    raise told from error
                 left = readable
         # The ledger comes after bronze.
         if left:

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 
 EARLIEST = -2
 SECONDS_TO_ANSWER = 15
@@ -174,20 +174,20 @@ def _admin(
         finally:
             admin.close()
     except Py4JJavaError as error:
-        raise UserError(_sentence(error, bootstrap_servers)) from error
+        raise _explanation(error, bootstrap_servers) from error
 
 
-def _sentence(error: Py4JJavaError, bootstrap_servers: str) -> str:
+def _explanation(error: Py4JJavaError, bootstrap_servers: str) -> UserError:
     """What Kafka's error means to the user."""
     cause = error.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()
     name, said = cause.getClass().getSimpleName(), cause.getMessage()
     if name == "UnknownTopicOrPartitionException":
-        return f"Kafka at {bootstrap_servers} has not all of the topics: {said}"
-    if name == "TimeoutException":
-        return (
+        return UserError(f"Kafka at {bootstrap_servers} has not all of the topics: {said}")
+    if name in ("TimeoutException", "DisconnectException"):
+        return TransientError(
             f"Kafka at {bootstrap_servers} does not answer within {SECONDS_TO_ANSWER} s:"
             " is it running, and do --options say how to reach it?"
         )
-    return f"Kafka at {bootstrap_servers}: {said} ({name})"
+    return UserError(f"Kafka at {bootstrap_servers}: {said} ({name})")

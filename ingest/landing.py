@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +24,10 @@ FILES_A_BATCH = 1_000
 LEDGER_FILES = 20
 # Spark holds a line many times over: a driver of 2 GB bears lines of this length.
 LONGEST_LINE = 8 << 20
+# Bytes that no line has: a mark of byte order, an end of line that is missing.
+SLACK = 4
+# How Hadoop knows what it decodes.
+COMPRESSED = (".gz", ".bz2", ".deflate", ".snappy", ".lz4", ".zst")
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,9 @@ class Ledger:
         paths = [f"{self._folder.toString()}/{name}" for name in self._names]
         rows = spark.read.text(paths).withColumn("name", F.input_file_name()).collect()
         for row in sorted(rows, key=lambda row: row["name"]):
-            yield File(**json.loads(row["value"]))
+            # What a power cut left of a line costs a second reading, too.
+            with suppress(ValueError, TypeError):
+                yield File(**json.loads(row["value"]))
 
     def _write(self, files: Iterable[File]) -> None:
         """Write a file of the ledger; it has its name only when it is whole."""
@@ -131,10 +138,11 @@ class Landing:
 
     def new_files(self) -> list[File]:
         """The files, or versions of them, that bronze lacks; the oldest first."""
-        listed = self._listed()
-        if listed is None:
-            return []
-        found = {file.path: file for file in listed}
+        found = {file.path: file for file in self._listed()}
+        there = set(found.values())
+        self.unreadable = {
+            file: reason for file, reason in self.unreadable.items() if file in there
+        }
         for path in self._paths:
             self._ledger.forget_all_but(found.values(), path)
         new = [
@@ -174,17 +182,27 @@ class Landing:
         long = {file.path: file for file in files if _may_have_long_line(file)}
         if not long:
             return files
+        length = F.octet_length("value")
         read = (
             _lines(self._spark, list(long.values()))
             .groupBy("source_file")
-            .agg(F.count("*").alias("lines"), F.sum(F.octet_length("value")).alias("bytes"))
+            .agg(
+                F.count("*").alias("lines"),
+                F.sum(length).alias("bytes"),
+                F.max(length).alias("longest"),
+            )
             .collect()
         )
         for row in read:
-            file = long.pop(_path_of(row["source_file"]))
-            # A line's end takes one byte or two, a mark of byte order three.
-            if row["bytes"] + 2 * row["lines"] + 3 < file.length:
-                long[file.path] = file
+            path = _path_of(row["source_file"])
+            # An end of line is one byte or two, the same in a whole file as a rule.
+            missing = long[path].length - row["bytes"] - row["lines"]
+            is_left_out = (
+                missing >= LONGEST_LINE - 1 and abs(missing - row["lines"]) > SLACK
+            )
+            # One that begins near the end of what a task reads is cut, and not left out.
+            if not is_left_out and row["longest"] < LONGEST_LINE:
+                del long[path]
         for file in long.values():
             self.unreadable[file] = f"a line is longer than {LONGEST_LINE >> 20} MiB"
         return [file for file in files if file not in self.unreadable]
@@ -201,13 +219,23 @@ class Landing:
             self.unreadable[file] = reason(text)
         return [file for file in files if file not in named]
 
-    def _listed(self) -> list[File] | None:
-        """What is there; None while one of the paths is not."""
+    def _listed(self) -> list[File]:
+        """What is there; a path that went away has nothing until it is back."""
+        listed = self._list(self._paths)
+        if listed is not None:
+            return listed
+        each = (self._list([path]) for path in self._paths)
+        return [file for files in each if files is not None for file in files]
+
+    def _list(self, paths: list[str]) -> list[File] | None:
+        """The files at some paths; None where one of the paths is not there."""
         try:
             rows = (
                 self._spark.read.format("binaryFile")
                 .option("recursiveFileLookup", "true")
-                .load(self._paths)
+                # One that goes away meanwhile.
+                .option("ignoreMissingFiles", "true")
+                .load(paths)
                 .select("path", F.unix_millis("modificationTime").alias("at"), "length")
                 .collect()
             )
@@ -222,8 +250,11 @@ def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
     """The lines of files as ``value``, each with its ``source_file``."""
     longest = "mapreduce.input.linerecordreader.line.maxlength"
     kinds = [
-        ({longest: str(LONGEST_LINE)}, [file for file in files if not _is_gzip(file)]),
-        ({}, [file for file in files if _is_gzip(file)]),
+        (
+            {longest: str(LONGEST_LINE)},
+            [file for file in files if not _is_compressed(file)],
+        ),
+        ({}, [file for file in files if _is_compressed(file)]),
     ]
     found = [
         spark.read.schema("value string")
@@ -236,13 +267,13 @@ def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
     return found[0] if len(found) == 1 else found[0].unionAll(found[1])
 
 
-def _is_gzip(file: File) -> bool:
-    return file.path.endswith(".gz")
+def _is_compressed(file: File) -> bool:
+    return file.path.endswith(COMPRESSED)
 
 
 def _may_have_long_line(file: File) -> bool:
-    # What a gzip file holds, nothing says without reading it.
-    return file.length > LONGEST_LINE and not _is_gzip(file)
+    # What a compressed file holds, nothing says without reading it.
+    return file.length >= LONGEST_LINE and not _is_compressed(file)
 
 
 def _path_of(source_file: str) -> str:
@@ -253,7 +284,8 @@ def _path_of(source_file: str) -> str:
 def _names(text: str, file: File) -> bool:
     """Whether an error is about a file; Hadoop and Java write its path in several ways."""
     path = re.sub(r"^\w+:/*", "/", file.path)
-    return path in text or path in unquote(text)
+    name = re.escape(path) + r"(?!\.?[\w-])"  # not the beginning of another name
+    return bool(re.search(name, text) or re.search(name, unquote(text)))
 
 
 def _literal(path: str) -> str:

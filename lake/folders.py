@@ -8,7 +8,9 @@ from pathlib import Path
 
 from lake.errors import UserError
 
+# In a folder that is ours as a whole, and in one of which parts are.
 MARKER = "made-by-cdc-lakehouse"
+NOTES = f"{MARKER}.list"
 
 
 def require_own(folder: Path) -> None:
@@ -47,7 +49,7 @@ def clear(folder: Path, *keep: str) -> None:
 
 
 def note_own(root: str, *names: str) -> None:
-    """Note in a lake's marker what of its folder is ours: what is not there yet.
+    """Note in a lake's folder what of its folder is ours: what is not there yet.
 
     ``make clean`` removes what is noted, and a half-made metastore only if it is.
 
@@ -62,11 +64,11 @@ def note_own(root: str, *names: str) -> None:
     new = [name for name in new if name not in noted_own(root)]
     if new:
         folder.mkdir(parents=True, exist_ok=True)
-        with (folder / MARKER).open("a", encoding="utf-8") as marker:
-            marker.writelines(f"{name}\n" for name in new)
+        with (folder / NOTES).open("a", encoding="utf-8") as notes:
+            notes.writelines(f"{name}\n" for name in new)
 
 
 def noted_own(root: str) -> list[str]:
     """What ``note_own`` has noted."""
-    marker = Path(root) / MARKER
-    return marker.read_text(encoding="utf-8").splitlines() if marker.exists() else []
+    notes = Path(root) / NOTES
+    return notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []

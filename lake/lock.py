@@ -94,6 +94,7 @@ def only_one_anywhere(spark: Any, lake: str, name: str) -> Iterator[None]:
     properties = jvm.org.apache.hudi.common.config.TypedProperties()
     for key, value in _read_properties(file).items():
         properties.setProperty(key, value.replace("{lock}", name.replace(" ", "-")))
+    held: Any = None
     try:
         provider = jvm
         for part in properties.getProperty(PROVIDER).split("."):
@@ -104,21 +105,32 @@ def only_one_anywhere(spark: Any, lake: str, name: str) -> Iterator[None]:
                 spark._jsc.hadoopConfiguration()
             ),
         )
-        if not held.tryLock(SECONDS_TO_WAIT, jvm.java.util.concurrent.TimeUnit.SECONDS):
-            raise TransientError(f"another {name} is at work on {lake} (LAKE_LOCK)")
+        is_mine = held.tryLock(SECONDS_TO_WAIT, jvm.java.util.concurrent.TimeUnit.SECONDS)
+    except TypeError as error:  # how py4j says that it found no such class
+        raise UserError(f"{file} (LAKE_LOCK) names no lock provider of Hudi's") from error
     except Py4JError as error:
+        _close(held)
         said = re.findall(r"^(?:: |Caused by: )[\w.$]+: (.+)", str(error), re.MULTILINE)
         raise TransientError(
             f"another {name} is at work on {lake}, or the lock provider of {file} does not"
             f" answer: {said[-1] if said else error}"
         ) from error
+    if not is_mine:
+        _close(held)
+        raise TransientError(f"another {name} is at work on {lake} (LAKE_LOCK)")
     try:
         yield
     finally:
         # Where the JVM is gone, so is the lock.
         with suppress(Py4JError, OSError):
             held.unlock()
-            held.close()
+        _close(held)
+
+
+def _close(provider: Any) -> None:
+    with suppress(Py4JError, OSError):
+        if provider is not None:
+            provider.close()
 
 
 def _read_properties(file: str) -> dict[str, str]:

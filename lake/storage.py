@@ -8,6 +8,8 @@ from pathlib import Path
 import boto3
 from pyarrow import fs
 
+from lake.errors import UserError
+
 
 def file_system(root: str) -> tuple[fs.FileSystem, str]:
     """Where a lake's files are.
@@ -18,8 +20,13 @@ def file_system(root: str) -> tuple[fs.FileSystem, str]:
 
     Returns:
         The file system, and the root's path in it.
+
+    Raises:
+        UserError: it is a URL of something else.
     """
     bucket = re.fullmatch(r"s3[an]?://(.+)", root)
+    if not bucket and "://" in root:
+        raise UserError(f"cannot look into {root} without Spark; s3:// and folders can be")
     if not bucket:
         return fs.LocalFileSystem(), str(Path(root).absolute())
     session = boto3.Session()

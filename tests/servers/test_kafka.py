@@ -274,7 +274,7 @@ def test_unreachable_broker_is_reported(lake: Lake) -> None:
         port = closed.getsockname()[1]
         servers = ("--bootstrap-servers", f"127.0.0.1:{port}")
         done = lake.ingest_kafka(*servers, "--topic", TOPIC)
-    assert done.code == 1
+    assert done.code == 75
     assert f"Kafka at 127.0.0.1:{port} does not answer within" in done.err
 
 

@@ -140,8 +140,7 @@ def close() -> None:
     settings.setAccessible(True)
     settings.set(None, None)
     # The plugin holds the lake's lock for as long as its process lives.
-    dbt_single_build._held.close()
-    dbt_single_build._is_held = False
+    dbt_single_build.release()
     with contextlib.suppress(Py4JJavaError, PySparkException):  # how Derby says: done
         jvm.java.sql.DriverManager.getConnection(
             f"jdbc:derby:;databaseName={metastore()};shutdown=true"

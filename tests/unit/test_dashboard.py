@@ -25,7 +25,7 @@ def test_page_is_an_object_of_the_lake(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", f"s3a://{lake}")
-    assert main() == 0
+    assert main([]) == 0
     assert capsys.readouterr().out.startswith(f"wrote s3://{lake}/dashboard.html (")
     page = aws.client("s3").get_object(Bucket="lake", Key="here/dashboard.html")
     assert page["ContentType"] == "text/html; charset=utf-8"
@@ -36,7 +36,7 @@ def test_lake_without_gold_is_an_error(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", "s3a://lake/typo")
-    assert main() == 1
+    assert main([]) == 1
     assert "below s3://lake/typo; build it first" in capsys.readouterr().err
 
 
@@ -44,7 +44,7 @@ def test_bucket_that_is_not_there_is_an_error(
     aws: Aws, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", "s3://not-there/lake")
-    assert main() == 1
+    assert main([]) == 1
     assert "NoSuchBucket" in capsys.readouterr().err
 
 
@@ -52,5 +52,5 @@ def test_lake_of_another_store_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", "gs://bucket/lake")
-    assert main() == 1
+    assert main([]) == 1
     assert "reads a lake in a folder or on S3" in capsys.readouterr().err

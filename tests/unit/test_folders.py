@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lake.errors import UserError
-from lake.folders import MARKER, note_own, noted_own
+from lake.folders import NOTES, note_own, noted_own
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
 
@@ -76,7 +76,7 @@ def test_clean_removes_what_is_noted(root: Path, tmp_path: Path) -> None:
 def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
     (root / "theirs").mkdir(parents=True)
     note_own(str(root), "warehouse", "theirs")
-    with (root / MARKER).open("a") as marker:
+    with (root / NOTES).open("a") as marker:
         marker.write("../outside\n\n..\n")
     (root / "warehouse").mkdir()
     (tmp_path / "outside").mkdir()

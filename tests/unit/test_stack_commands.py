@@ -328,7 +328,7 @@ def test_stop_is_refused_during_a_start(
 ) -> None:
     stack = write_state(root)
     with only_one(str(root), "stack"):
-        assert main(command) == 1
+        assert main(command) == 75
     assert f"another stack (process {os.getpid()})" in capsys.readouterr().err
     assert stack.state_file.exists()
 
@@ -354,7 +354,7 @@ def test_live_removes_nothing_below_an_older_run(
     claim(root / "live", "")
     file = write_file(root / "live" / "warehouse" / "bronze")
     with only_one(str(root / "live"), name):
-        assert live.main([]) == 1
+        assert live.main([]) == 75
     assert f"another {name} (process {os.getpid()})" in capsys.readouterr().err
     assert file.exists()
     # Once it has ended, a new run starts; the lock file stays, as others lock it.
