@@ -89,6 +89,9 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
     runner = dbtRunner(manifest=manifest, callbacks=[hear])
     result = runner.invoke(["--quiet", *arguments, *places])
     cleanup_event_logger()
+    if arguments[0] == "run-operation":
+        # As the end of its own process does, which an operation has otherwise.
+        dbt_single_build.release()
     nodes = getattr(result.result, "results", None) or []
     return {
         "success": result.success,
