@@ -109,7 +109,7 @@ def test_fields_are_rendered(dag: dict[str, Any]) -> None:
                     *("deploy.aws.entry", "--lake", "lake"),
                     *("--run", "s3://the-bucket/runs/scheduled__1"),
                     *("--step", "build", "--attempt", "2"),
-                    "dbt.cli.main build --profiles-dir profiles --target emr",
+                    "dbt.cli.main build --profiles-dir profiles",
                 ],
             }
         },
