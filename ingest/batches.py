@@ -46,8 +46,8 @@ class Batches:
     Args:
         bronze: the tables.
         topics: which topic goes to which.
-        log: is told what was written, where it goes on and on.
-        continuous: whether it does.
+        log: where an ingest that stays logs each batch.
+        continuous: whether it stays.
 
     Attributes:
         tally: what all of them came to.
@@ -99,7 +99,7 @@ class Batches:
                     count = self.bronze.append(of_table, table, parts, batch)
                     if table != REJECTED_TABLE and count:
                         written[table] = count
-                        self._tell(table, count, parts)
+                        self._report(table, count, parts)
             self._count(rows, slices, sum(written.values()))
             metrics.batch_seconds.observe(time.monotonic() - start)
             self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
@@ -130,7 +130,7 @@ class Batches:
             for row in found
         ]
 
-    def _tell(self, table: str, count: int, parts: list[Slice]) -> None:
+    def _report(self, table: str, count: int, parts: list[Slice]) -> None:
         newest = max((part.newest for part in parts if part.newest), default=None)
         lag = None if newest is None else time.time() - newest
         if lag is not None:

@@ -18,7 +18,7 @@ from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.build import FollowUp
 from ingest.failures import explained
-from ingest.files import FileReader
+from ingest.files import MEBIBYTE, FileReader
 from ingest.kafka import next_offsets, read_options, topic_state
 from ingest.retry import retry_rejected
 from ingest.status import lake_status
@@ -31,7 +31,6 @@ from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
 from lake.session import spark_session
 
-MEBIBYTE = 1 << 20
 LOGGER = "ingest"
 
 
@@ -72,6 +71,18 @@ def main(arguments: list[str] | None = None) -> int:
 @version
 def command() -> None:
     """Bring Debezium change events into the bronze tables."""
+
+
+_topic_of_records = click.option(
+    "--topic", help="the topic of records that do not name theirs"
+)
+_kafka_properties = click.option(
+    "--options",
+    "properties_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
+)
 
 
 def _writes_bronze(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,7 +142,7 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @command.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
-@click.option("--topic", help="the topic of records that do not name theirs")
+@_topic_of_records
 @click.option(
     "--max-bytes",
     type=click.IntRange(min=1),
@@ -171,13 +182,7 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
 )
 @click.option("--topic", "names", required=True, multiple=True, help="a topic to read")
 @click.argument("more_names", nargs=-1, metavar="[TOPIC…]")
-@click.option(
-    "--options",
-    "properties_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
-)
+@_kafka_properties
 @click.option(
     "--from-earliest",
     is_flag=True,
@@ -263,10 +268,10 @@ def _kafka_start(
 
 
 @command.command("retry-rejected")
-@click.option("--topic", help="the topic of records that do not name theirs")
+@_topic_of_records
 @_writes_bronze
 def retry(topic: str | None, **common: Any) -> int:
-    """Read the quarantine again, after what was wrong is mended.
+    """Read the quarantine again, after a correction of the configuration.
 
     What is a change event now goes to its table and leaves bronze.rejected_events.
     """
@@ -283,13 +288,7 @@ def retry(topic: str | None, **common: Any) -> int:
 @click.option(
     "--bootstrap-servers", metavar="HOST:PORT", help="ask Kafka how many records wait there"
 )
-@click.option(
-    "--options",
-    "properties_file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Kafka client properties",
-)
+@_kafka_properties
 def status(
     as_json: bool, bootstrap_servers: str | None, properties_file: Path | None
 ) -> None:

@@ -49,7 +49,7 @@ class FileReader:
             between: called after each batch.
 
         Returns:
-            Whether it came to the end.
+            Whether all that was new has been read.
 
         Raises:
             UserError: something other than a file stopped it.
@@ -78,11 +78,13 @@ class FileReader:
                     self._batches.write(self._landing.records(left, self._topic))
                 break
             except SPARK_ERRORS as error:
-                told = explanation(error)
-                readable = self._landing.set_aside(left, error)
+                meaning = explanation(error)
                 # A store that does not answer is no fault of the file's.
-                if readable == left or isinstance(told, TransientError):
-                    raise told from error
+                if isinstance(meaning, TransientError):
+                    raise meaning from error
+                readable = self._landing.set_aside(left, error)
+                if readable == left:
+                    raise meaning from error
                 left = readable
         # The ledger comes after bronze.
         if left:
@@ -90,7 +92,7 @@ class FileReader:
         for file in batch:
             if file not in left:
                 self._batches.log.error(
-                    "cannot read %s: %s; nothing of it is in bronze: mend or replace it",
+                    "cannot read %s: %s; bronze has none of it: repair or replace it",
                     file.path,
                     self._landing.unreadable[file],
                     extra={"file": file.path},

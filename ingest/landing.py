@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, KeysView
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -78,12 +78,12 @@ class Ledger:
             self._files.delete(self._new_path(self._folder, name), False)
         self._names = self._names[len(replaced) :]
 
-    def forget_all_but(self, files: Iterable[File], folder: str) -> None:
-        """Forget what was below a folder and is gone; the next rewrite leaves it out."""
-        there = {file.path for file in files}
-        for path in [p for p in self._known if p.startswith(f"{folder}/")]:
-            if path not in there:
-                del self._known[path]
+    def forget_all_but(self, there: KeysView[str], folders: list[str]) -> None:
+        """Forget what was below folders and is gone; the next rewrite leaves it out."""
+        below = tuple(f"{folder}/" for folder in folders)
+        gone = [path for path in self._known.keys() - there if path.startswith(below)]
+        for path in gone:
+            del self._known[path]
 
     def _read(self, spark: SparkSession) -> Iterator[File]:
         """What the ledger's files say, the newest last."""
@@ -143,8 +143,7 @@ class Landing:
         self.unreadable = {
             file: reason for file, reason in self.unreadable.items() if file in there
         }
-        for path in self._paths:
-            self._ledger.forget_all_but(found.values(), path)
+        self._ledger.forget_all_but(found.keys(), self._paths)
         new = [
             file
             for file in found.values()
@@ -155,12 +154,14 @@ class Landing:
     def batches(self, files: list[File]) -> Iterator[list[File]]:
         """The files in their order, so many at a time as a batch may read."""
         batch: list[File] = []
+        size = 0
         for file in files:
-            size = sum(each.length for each in batch) + file.length
-            if batch and (size > self._max_bytes or len(batch) == FILES_A_BATCH):
+            is_full = size + file.length > self._max_bytes or len(batch) == FILES_A_BATCH
+            if batch and is_full:
                 yield batch
-                batch = []
+                batch, size = [], 0
             batch.append(file)
+            size += file.length
         if batch:
             yield batch
 

@@ -1,4 +1,4 @@
-"""The quarantine once more, after what was wrong is mended: a topic's line, an option."""
+"""The quarantine once more, after a correction: a line of the topics file, an option."""
 
 from __future__ import annotations
 

@@ -92,8 +92,16 @@ def only_one_anywhere(spark: Any, lake: str, name: str) -> Iterator[None]:
         return
     jvm: Any = spark._jvm
     properties = jvm.org.apache.hudi.common.config.TypedProperties()
-    for key, value in _read_properties(file).items():
+    try:
+        Path(file).read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read {file} (LAKE_LOCK): {error.strerror}") from error
+    properties.load(jvm.java.io.FileInputStream(file))
+    for key in properties.stringPropertyNames():
+        value = properties.getProperty(key)
         properties.setProperty(key, value.replace("{lock}", name.replace(" ", "-")))
+    if properties.getProperty(PROVIDER) is None:
+        raise UserError(f"{file} (LAKE_LOCK) does not set {PROVIDER}")
     held: Any = None
     try:
         provider = jvm
@@ -131,16 +139,3 @@ def _close(provider: Any) -> None:
     with suppress(Py4JError, OSError):
         if provider is not None:
             provider.close()
-
-
-def _read_properties(file: str) -> dict[str, str]:
-    """A properties file of plain ``name=value`` lines."""
-    try:
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UserError(f"cannot read {file} (LAKE_LOCK): {error.strerror}") from error
-    pairs = (line.partition("=") for line in lines if line.strip() and line[0] != "#")
-    found = {key.strip(): value.strip() for key, _, value in pairs}
-    if PROVIDER not in found:
-        raise UserError(f"{file} (LAKE_LOCK) does not set {PROVIDER}")
-    return found

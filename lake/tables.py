@@ -10,6 +10,7 @@ import pyarrow as pa
 from hudi import HudiReadOptions, HudiTable, HudiTableBuilder
 
 from lake.errors import UserError
+from lake.storage import s3_access
 
 
 def open_table(location: str) -> HudiTable:
@@ -89,17 +90,14 @@ def _named(location: str) -> Iterator[None]:
 
 
 def _s3_options() -> dict[str, str]:
-    session = boto3.Session()
-    options = {"aws_region": session.region_name}
-    if (credentials := session.get_credentials()) is not None:
-        frozen = credentials.get_frozen_credentials()
-        options |= {
-            "aws_access_key_id": frozen.access_key,
-            "aws_secret_access_key": frozen.secret_key,
-            "aws_session_token": frozen.token,
-        }
-    endpoint = session.client("s3").meta.endpoint_url
-    if ".amazonaws.com" not in endpoint:
-        options["aws_endpoint"] = endpoint
-        options["aws_allow_http"] = str(endpoint.startswith("http://")).lower()
+    access = s3_access()
+    options = {
+        "aws_region": access.region,
+        "aws_access_key_id": access.access_key,
+        "aws_secret_access_key": access.secret_key,
+        "aws_session_token": access.session_token,
+    }
+    if access.endpoint is not None:
+        options["aws_endpoint"] = access.endpoint
+        options["aws_allow_http"] = str(access.endpoint.startswith("http://")).lower()
     return {name: value for name, value in options.items() if value is not None}

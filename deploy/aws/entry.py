@@ -104,14 +104,14 @@ def run_module(command: str) -> tuple[int, str]:
         code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
         code = 130
-    except Exception:
+    except Exception:  # whatever the command raises, its outcome is written
         traceback.print_exc()
         code = 1
     return code, tee.end
 
 
 def metrics(code: int, seconds: float, output: str) -> dict[str, float]:
-    """What CloudWatch is told of a step."""
+    """The metrics of a step, for CloudWatch."""
     found = COUNTS.findall(output)
     counts = dict(zip(COUNTED, map(float, found[-1]), strict=True)) if found else {}
     return {"Succeeded": float(code == 0), "Seconds": seconds, **counts}

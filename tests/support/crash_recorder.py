@@ -183,7 +183,7 @@ class Recorder:
             execute(cursor, sql, *parameters)
 
         # dbt-spark has no hook for a statement, so that its method is replaced for a while.
-        Cursor.execute = watched  # type: ignore[method-assign, assignment]
+        Cursor.execute = watched  # type: ignore[method-assign, assignment]  # a patch
         try:
             yield
         finally:
@@ -226,7 +226,7 @@ class Recorder:
         assert context is not None
         gateway: Any = SparkContext._gateway
         # PySpark declares no types for it.
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]  # py4j
         jvm = gateway.jvm
         self._java_pid = jvm.java.lang.ProcessHandle.current().pid()
         settings = context._jsc.hadoopConfiguration()

@@ -108,7 +108,7 @@ def main(version: str) -> None:
     try:
         lake = spark.new_lake()
         # The first is a record, not a line of text.
-        topic = FIRST[0]["metadata"]["topic"]  # type: ignore[index]
+        topic = FIRST[0]["metadata"]["topic"]  # type: ignore[index]  # a record is a dict of objects
         lake.land(FIRST)
         assert lake.ingest(str(lake.landing), "--topic", topic).code == 0
         lake.dbt("run")

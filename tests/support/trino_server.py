@@ -160,7 +160,7 @@ class Trino:
     def connect(self) -> Connection:
         """A connection to the catalogue ``lake``."""
         # The client's function has no types; its class has.
-        opened: Connection = connect(  # type: ignore[no-untyped-call]
+        opened: Connection = connect(  # type: ignore[no-untyped-call]  # trino has no types
             host="127.0.0.1", port=self.port, user="test", catalog="lake"
         )
         return opened

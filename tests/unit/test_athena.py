@@ -159,7 +159,7 @@ def test_reason_of_a_failure_is_given(
         group.client,
         "get_query_execution",
         # boto3 passes it by this name.
-        lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803
+        lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803  # boto3's name
     )
     with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND") as error:
         group.run("select 1")
@@ -181,7 +181,7 @@ def test_query_that_cannot_be_waited_for_is_stopped(
         group.client,
         "stop_query_execution",
         # boto3 passes it by this name.
-        lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803
+        lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803  # boto3's name
     )
     with pytest.raises(trouble):
         group.run("select 1")
