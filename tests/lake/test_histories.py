@@ -106,7 +106,21 @@ def stories() -> dict[Lane, list[Outcome]]:
 def fixed_outcomes() -> dict[Lane, list[Outcome]]:
     """The stories and the histories of a fixed seed, by lane."""
     of_stories, of_histories = stories(), draw_all(COUNT, SEED)
-    return {lane: of_stories[lane] + of_histories[lane] for lane in LANES}
+    return {
+        lane: [*of_stories[lane], *filter(is_short_of_key_changes, of_histories[lane])]
+        for lane in LANES
+    }
+
+
+def is_short_of_key_changes(outcome: Outcome) -> bool:
+    """Whether no more than two key changes left a value out.
+
+    One more in any history is one more fold of the replay in every build. Fresh seeds have
+    histories of more (``tests/servers/test_history_seeds.py``).
+    """
+    events = [event for batch in outcome.batches for event in batch]
+    changes = {event.lsn for event in events if event.op == "c" and event.missing}
+    return len(changes) <= 2
 
 
 def in_two_batches(outcome: Outcome) -> Outcome:

@@ -18,10 +18,8 @@ from typing import Any
 
 import pytest
 
-from ingest.bronze import COMMITS_A_CLUSTERING
-from ingest.landing import LEDGER_FILES, LONGEST_LINE
+from ingest.landing import LONGEST_LINE
 from lake.lock import only_one
-from lake.tables import open_table
 from tests.support.lake import Ingested, Lake
 from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
 
@@ -226,33 +224,6 @@ def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
     assert ingested.counts == (5, 5, 0, 0)
     assert len(bronze.tables.instants()["bronze.cdc_events"]) - before == 3
     assert ingested.err.count(" MiB are read") == 3
-
-
-def test_many_small_batches_leave_few_files(bronze: Lake, tmp_path: Path) -> None:
-    """In the table, and in the ledger of files, which forgets those that are gone."""
-    count = max(COMMITS_A_CLUSTERING, LEDGER_FILES) + 1
-    for n in range(count):
-        write(tmp_path, f"{n}.json", [record(KEY, FLAT, n, partition=22)])
-    ingested = bronze.ingest(str(tmp_path), "--max-bytes", "1")
-    assert (ingested.code, ingested.counts) == (0, (count, count, 0, 0))
-    assert [row["kafka_offset"] for row in events(bronze, 22)] == list(range(count))
-    table = open_table(str(bronze.tables.path("bronze.cdc_events")))
-    assert len(table.get_file_slices()) < COMMITS_A_CLUSTERING
-
-    ledger = bronze.root / "checkpoints" / "landing"
-    assert len(list(ledger.glob("*.json"))) <= LEDGER_FILES
-    (tmp_path / "0.json").unlink()
-    for n in range(LEDGER_FILES):
-        write(tmp_path, f"copy-{n}.json", [record(KEY, FLAT, 1, partition=22)])
-    assert bronze.ingest(str(tmp_path), "--max-bytes", "1").counts[1] == 0
-    remembered = [
-        json.loads(text)["path"]
-        for file in sorted(ledger.glob("*.json"))
-        for text in file.read_text().splitlines()
-    ]
-    assert f"file:{tmp_path}/1.json" in remembered
-    assert f"file:{tmp_path}/0.json" not in remembered
-    assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
 
 
 # The quarantine once more
