@@ -43,19 +43,16 @@ class SingleBuild(dbtPlugin):
         command = getattr(flags, "WHICH", None)
         if command not in CONNECTING:
             return
-        try:
-            if target == "embedded":
-                _prepare_embedded(command)
-                _hold(command, getattr(flags, "MACRO", None))
-            elif target in ("cluster", "emr"):
-                if not is_given():
-                    raise UserError(
-                        f"the target `{target}` has no Spark here: run it with spark-submit"
-                        " (docs/cluster.md)"
-                    )
-                _hold(command, getattr(flags, "MACRO", None))
-        except UserError as error:
-            raise RuntimeError(str(error)) from error
+        if target == "embedded":
+            _prepare_embedded(command)
+            _hold(command, getattr(flags, "MACRO", None))
+        elif target in ("cluster", "emr"):
+            if not is_given():
+                raise UserError(
+                    f"the target `{target}` has no Spark here: run it with spark-submit"
+                    " (docs/cluster.md)"
+                )
+            _hold(command, getattr(flags, "MACRO", None))
 
 
 def _prepare_embedded(command: str) -> None:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import shlex
-import sys
 import time
 from collections.abc import Collection
 from typing import Any
 
+from dbt.artifacts.resources.types import NodeType
 from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
+from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg
 
 from ingest import metrics
 from ingest.batches import Batches
+from ingest.status import rows_of_newest_commit
 from lake.command import StopRequest
-from lake.errors import UserError
+from lake.errors import DONE, FAILED, UserError
+from lake.place import lake_root
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
@@ -24,7 +28,9 @@ SELECTING_SHORT = ("-s", "-m")
 # Seconds from a failed build to the next try.
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
-FAILED = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
+BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
+OUR_TABLES = ("cdc_merge", "atomic_overwrite")
+LOGGER = logging.getLogger("ingest")
 
 
 class Build:
@@ -52,17 +58,20 @@ class Build:
         self.failure = "the build failed"
         if retries:
             self.failure += "; it is tried again"
-        self._runner = dbtRunner(callbacks=[_show_trouble])
+        self._runner = dbtRunner(callbacks=[_show])
         # What came before this process is not known, nor what a failed build has left.
         self._is_up_to_date = False
 
-    def run(self, tables: Collection[str]) -> bool:
-        """Run it; say on stderr what failed, on stdout how long it took.
+    def run(self, tables: Collection[str]) -> int:
+        """Run it; log each model and what failed, say on stdout how long it took.
 
         Args:
             tables: the bronze tables that brought something since the last run. Where
                 everything else is up to date, and the command selects nothing itself,
             only what reads them is built.
+
+        Returns:
+            An exit code: 75 where something holds a lock that the build needs.
         """
         start = time.monotonic()
         selection = (
@@ -74,10 +83,11 @@ class Build:
             ["--log-level", "none", "--log-level-file", "info", *self.arguments, *selection]
         )
         if outcome.exception is not None:
-            print(f"ingest: dbt: {outcome.exception}", file=sys.stderr)
+            LOGGER.error("dbt: %s", outcome.exception)
         for node in getattr(outcome.result, "results", None) or []:
-            if node.status in FAILED:
-                print(f"ingest: dbt: {node.node.name}: {node.message}", file=sys.stderr)
+            if node.status in BAD:
+                name = node.node.name
+                LOGGER.error("dbt: %s: %s", name, node.message, extra={"model": name})
         seconds = time.monotonic() - start
         self._is_up_to_date = outcome.success
         metrics.build_seconds.observe(seconds)
@@ -86,7 +96,7 @@ class Build:
             metrics.last_success.set_to_current_time()
         said = "built" if outcome.success else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
-        return outcome.success
+        return DONE if outcome.success else _code_of(outcome.exception)
 
 
 class FollowUp:
@@ -102,7 +112,7 @@ class FollowUp:
         stop: whether it is to end.
 
     Attributes:
-        succeeded: whether the last build did.
+        code: the exit code of the last build.
     """
 
     def __init__(
@@ -117,7 +127,7 @@ class FollowUp:
         self._stop = stop
         self._build = Build(command, retries=continuous) if command is not None else None
         self._is_continuous = continuous
-        self.succeeded = True
+        self.code = DONE
         self._tables: set[str] = set()
         # A run that was cut short may have left events in bronze that no build has seen.
         self._is_due = True
@@ -140,15 +150,49 @@ class FollowUp:
             return
         self._is_due = False
         tables, self._tables = self._tables, set()
-        self.succeeded = self._build.run(tables)
-        if self.succeeded:
+        self.code = self._build.run(tables)
+        if self.code == DONE:
             self._pause, self._retry_at = FIRST_PAUSE, math.inf
         else:
             self._retry_at = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
 
 
-def _show_trouble(event: EventMsg) -> None:
-    info: Any = event.info  # a protobuf message, whose fields have no types
+def _code_of(error: BaseException | None) -> int:
+    """The exit code of a build that ended with an error: dbt wraps those of its plugins."""
+    while error is not None:
+        if isinstance(error, UserError):
+            return error.exit_code
+        error = error.__cause__ or error.__context__
+    return FAILED
+
+
+def _show(event: EventMsg) -> None:
+    """Log what dbt warns of, and each model that is built."""
+    # Protobuf messages, whose fields have no types.
+    info: Any = event.info
     if info.level == "warn":
-        print(f"ingest: dbt: {info.msg}", file=sys.stderr)
+        LOGGER.warning("dbt: %s", info.msg)
+    elif info.name == NodeFinished.__name__:
+        data: Any = event
+        _show_model(data.data.node_info, data.data.run_result)
+
+
+def _show_model(node: Any, result: Any) -> None:
+    if node.resource_type != NodeType.Model or result.status != NodeStatus.Success:
+        return
+    name = f"{node.node_relation.schema}.{node.node_relation.alias}"
+    rows = None
+    if node.materialized in OUR_TABLES:
+        # What writes nothing says so to dbt; Spark does not tell it of what is written.
+        is_written = dict(result.adapter_response).get("rows_affected") != 0
+        rows = rows_of_newest_commit(lake_root(), name) if is_written else 0
+    if rows is not None:
+        metrics.rows_changed.labels(name).inc(rows)
+    LOGGER.info(
+        "%s: %s%.1f s",
+        name,
+        "" if rows is None else f"{rows:,} rows, ",
+        result.execution_time,
+        extra={"model": name, "rows": rows, "seconds": result.execution_time},
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,13 +26,13 @@ from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
 from lake import log
 from lake.command import STYLE, run, stop_request, version
-from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
+from lake.errors import DONE, TOO_MUCH_REJECTED, TransientError, UserError
 from lake.folders import note_own
 from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
 from lake.session import spark_session
 
-LOGGER = "ingest"
+LOGGER = logging.getLogger("ingest")
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,6 @@ class Options:
         metrics_port: where Prometheus can ask, or None.
         then_build: a dbt command after each batch that brought something, or None.
         max_rejected_share: of a batch; with more, the command ends with an exit code.
-        log_format: ``text`` or ``json``.
     """
 
     topics: Topics
@@ -54,7 +54,6 @@ class Options:
     metrics_port: int | None
     then_build: str | None
     max_rejected_share: float
-    log_format: str
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -323,13 +322,12 @@ def _batches(options: Options) -> Iterator[Batches]:
     if options.metrics_port is not None:
         metrics.serve(options.metrics_port)
     lake = lake_root()
-    logger = log.start(LOGGER, options.log_format)
     with only_one(lake, "ingest"), explained():
         note_own(lake, "warehouse", "checkpoints")
         # By itself it needs no metastore, so that it runs while another process builds.
         spark = spark_session(has_catalogue=options.then_build is not None)
         bronze = Bronze(spark, f"{lake}/warehouse")
-        batches = Batches(bronze, options.topics, logger, continuous=options.continuous)
+        batches = Batches(bronze, options.topics, LOGGER, continuous=options.continuous)
         with only_one_anywhere(spark, lake, "ingest"):
             batches.create_missing()
             yield batches
@@ -345,8 +343,8 @@ def _code(batches: Batches, follow_up: FollowUp, options: Options) -> int:
         f"rejected {tally.rejected}, skipped {tally.skipped}",
         flush=True,
     )
-    if not follow_up.succeeded:
-        return FAILED
+    if follow_up.code != DONE:
+        return follow_up.code
     if tally.worst_share > options.max_rejected_share:
         batches.log.error(
             "%s of a batch was rejected, more than the %s allowed; the good records are"

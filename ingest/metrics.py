@@ -17,6 +17,9 @@ lag_seconds = Gauge(
 # Outcomes: succeeded, failed.
 builds = Counter("cdc_lakehouse_builds", "Builds, by their outcome", ["outcome"])
 build_seconds = Summary("cdc_lakehouse_build_seconds", "Seconds that builds took")
+rows_changed = Counter(
+    "cdc_lakehouse_rows_changed", "Rows that builds wrote, by model", ["model"]
+)
 last_success = Gauge(
     "cdc_lakehouse_last_successful_build_timestamp_seconds",
     "When a build succeeded last, in Unix time",

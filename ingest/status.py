@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import BotoCoreError
 from pyarrow import fs
 
+from lake.errors import UserError
 from lake.mark import MARK, REJECTED_TABLE
 from lake.storage import file_system
 from lake.tables import open_table, read_columns
@@ -34,6 +36,7 @@ class LakeStatus:
         lag_records: what Kafka has and bronze lacks; None where nobody asked Kafka.
         rejected: the rows of ``bronze.rejected_events``.
         commits: of each table of silver and gold, when it was written last.
+        rows_changed: of each, the rows that this wrote; of gold, all rows.
         last_build: dbt's last command from this folder: ``command``, ``at``,
             ``succeeded``, ``seconds``, ``failed`` (names).
     """
@@ -47,6 +50,7 @@ class LakeStatus:
     lag_records: int | None = None
     rejected: int = 0
     commits: dict[str, str] = field(default_factory=dict)
+    rows_changed: dict[str, int] = field(default_factory=dict)
     last_build: dict[str, Any] | None = None
 
     def as_json(self) -> str:
@@ -70,7 +74,8 @@ class LakeStatus:
             yield f"lag: {self.lag_records:,} records"
         yield f"rejected records: {self.rejected:,}"
         for table, written in sorted(self.commits.items()):
-            yield f"  {table} written {_text(datetime.fromisoformat(written))}"
+            at = datetime.fromisoformat(written)
+            yield f"  {table} written {_text(at)}, {self.rows_changed[table]:,} rows"
         if self.last_build is not None:
             build = self.last_build
             failed = ", ".join(build["failed"])
@@ -113,8 +118,9 @@ def lake_status(root: str) -> LakeStatus:
     for layer in ("silver", "gold"):
         for name in _tables(files, f"{place}/warehouse/{layer}.db"):
             table = f"{place}/warehouse/{layer}.db/{name}"
-            if newest := max(_commit_times(files, table), default=None):
-                written = datetime.strptime(f"{newest}000", INSTANT).replace(tzinfo=UTC)
+            if newest := _newest_commit(files, table):
+                instant, status.rows_changed[f"{layer}.{name}"] = newest
+                written = datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC)
                 status.commits[f"{layer}.{name}"] = written.isoformat()
     status.last_build = _last_build()
     return status
@@ -134,12 +140,42 @@ def _tables(files: fs.FileSystem, folder: str) -> list[str]:
     )
 
 
-def _commit_times(files: fs.FileSystem, table: str) -> list[str]:
-    """A table's completed commits: the times that are their names."""
+def rows_of_newest_commit(root: str, table: str) -> int | None:
+    """The rows that a table's newest commit inserted, updated or deleted.
+
+    Args:
+        root: the lake.
+        table: ``<schema>.<table>``.
+
+    Returns:
+        None where that cannot be read.
+    """
+    schema, _, name = table.partition(".")
+    try:
+        files, place = file_system(root)
+        newest = _newest_commit(files, f"{place}/warehouse/{schema}.db/{name}")
+    except (OSError, UserError, BotoCoreError):
+        return None
+    return None if newest is None else newest[1]
+
+
+def _newest_commit(files: fs.FileSystem, table: str) -> tuple[str, int] | None:
+    """The time that is the newest commit's name, and the rows that it changed."""
     selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
-    names = [info.base_name for info in files.get_file_info(selector)]
+    paths = {info.base_name: info.path for info in files.get_file_info(selector)}
     endings = (".commit", ".replacecommit", ".deltacommit")
-    return [name.partition(".")[0] for name in names if name.endswith(endings)]
+    name = max((name for name in paths if name.endswith(endings)), default=None)
+    if name is None:
+        return None
+    with files.open_input_file(paths[name]) as file:
+        content = json.loads(file.read())
+    rows = sum(
+        stat[kind]
+        for stats in content["partitionToWriteStats"].values()
+        for stat in stats
+        for kind in ("numInserts", "numUpdateWrites", "numDeletes")
+    )
+    return name.partition(".")[0], rows
 
 
 def _commits(files: fs.FileSystem, table: str) -> Iterator[dict[str, Any]]:

@@ -6,16 +6,16 @@ A command is made with click; its name is the module that runs it.
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 import click
 
-from lake import __version__
-from lake.errors import DONE, UserError
+from lake import __version__, log
+from lake.errors import DONE, FAILED, UserError
 
 STYLE = {"help_option_names": ["-h", "--help"], "show_default": True}
 version = click.version_option(__version__, message="%(version)s")
@@ -38,27 +38,43 @@ def run(
         The exit code: 0 done, 1 an error, 2 wrong usage, 75 an error that may pass, 130
         (Ctrl-C), 143 (SIGTERM) and 129 (SIGHUP) where it was stopped.
     """
+    name = command.name or ""
+    log.stop(name)  # an earlier command line of this process may have started it
     with stopped_like_ctrl_c() as stopped_by:
         try:
             code = command.main(
-                arguments, prog_name=f"python -m {command.name}", standalone_mode=False
+                arguments, prog_name=f"python -m {name}", standalone_mode=False
             )
         except click.ClickException as error:
-            error.show()
+            if log.is_json(name):
+                _say(name, error.format_message())
+            else:
+                error.show()
             return error.exit_code
         except UserError as error:
-            print(f"{command.name}: {error}", file=sys.stderr)
+            _say(name, str(error))
             return error.exit_code
         except (click.Abort, KeyboardInterrupt):
-            print(f"{command.name}: {on_stop()}", file=sys.stderr)
+            _say(name, on_stop(), logging.WARNING)
             return 128 + (stopped_by[0] if stopped_by else signal.SIGINT)
+        except Exception:
+            if not log.is_json(name):
+                raise
+            logging.getLogger(name).critical("unexpected error", exc_info=True)
+            return FAILED
     return DONE if code is None else int(code)
 
 
 def complain(message: str) -> None:
     """Print a message on stderr, after the name of the command that runs."""
-    name = click.get_current_context().find_root().command.name
-    click.echo(f"{name}: {message}", err=True)
+    _say(click.get_current_context().find_root().command.name or "", message)
+
+
+def _say(name: str, message: str, level: int = logging.ERROR) -> None:
+    if log.is_json(name):
+        logging.getLogger(name).log(level, message)
+    else:
+        click.echo(f"{name}: {message}", err=True)
 
 
 @contextlib.contextmanager

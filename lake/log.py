@@ -8,14 +8,8 @@ from datetime import UTC, datetime
 
 import click
 
-option = click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="how stderr is written",
-)
 # What a message may carry beside its text, by `extra=`.
-FIELDS = ("table", "records", "lag_seconds", "seconds", "file", "model")
+FIELDS = ("table", "records", "lag_seconds", "seconds", "file", "model", "rows")
 
 
 class _Text(logging.Formatter):
@@ -35,20 +29,56 @@ class _Json(logging.Formatter):
             "message": record.getMessage(),
         }
         known = {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        if record.exc_info:
+            known["trace"] = self.formatException(record.exc_info)
         return json.dumps(content | known, default=str)
 
 
-def start(name: str, log_format: str) -> logging.Logger:
-    """Have a logger write to stderr.
+def start(name: str, log_format: str) -> None:
+    """Have a logger write to stderr, and with ``json`` those of libraries, too.
 
     Args:
         name: the logger's, which is the command's.
         log_format: ``text`` (times are UTC) or ``json``, one object a line.
     """
+    stop(name)
     handler = logging.StreamHandler()
     handler.setFormatter(_Json() if log_format == "json" else _Text())
     logger = logging.getLogger(name)
-    logger.handlers = [handler]
+    logger.addHandler(handler)
     logger.propagate = False
     logger.setLevel(logging.INFO)
-    return logger
+    if log_format == "json":
+        logging.getLogger().addHandler(handler)
+        logging.captureWarnings(True)
+
+
+def stop(name: str) -> None:
+    """Undo ``start``."""
+    logger = logging.getLogger(name)
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        logging.getLogger().removeHandler(handler)
+    logging.captureWarnings(False)
+
+
+def is_json(name: str) -> bool:
+    """Whether a logger writes JSON."""
+    handlers = logging.getLogger(name).handlers
+    return any(isinstance(handler.formatter, _Json) for handler in handlers)
+
+
+def _start(context: click.Context, parameter: click.Parameter, value: str) -> None:
+    start(context.find_root().command.name or "", value)
+
+
+# Eager, so that what is wrong with the other options is written in the same way.
+option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    is_eager=True,
+    expose_value=False,
+    callback=_start,
+    help="how stderr is written",
+)

@@ -24,7 +24,7 @@ def test_dashboard_draws_series_that_exist() -> None:
         for target in panel["targets"]
         for name in re.findall(r"cdc_lakehouse_\w+", target["expr"])
     }
-    assert len(dashboard["panels"]) == 7
+    assert len(dashboard["panels"]) == 8
     assert drawn <= set(REGISTRY._names_to_collectors)
 
 

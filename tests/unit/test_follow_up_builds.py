@@ -1,0 +1,150 @@
+"""What ``--then-build`` logs, counts and ends with; a build starts no Spark here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from dbt.events.types import NodeFinished
+from dbt_common.events.base_types import EventMsg, msg_from_base_event
+from prometheus_client import REGISTRY
+
+from ingest.build import Build, _show
+from ingest.status import lake_status
+from lake import log
+from lake.command import run
+from lake.errors import TransientError, UserError
+from lake.lock import only_one
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    return tmp_path / "lake"
+
+
+def commit(root: Path, table: str, name: str, *stats: dict[str, int]) -> None:
+    folder = root / "warehouse" / table / ".hoodie"
+    folder.mkdir(parents=True, exist_ok=True)
+    none = {"numInserts": 0, "numUpdateWrites": 0, "numDeletes": 0, "numWrites": 900}
+    content = {"partitionToWriteStats": {"": [none | stat for stat in stats]}}
+    (folder / name).write_text(json.dumps(content))
+
+
+def finished(
+    materialized: str, answer: dict[str, Any], status: str = "success"
+) -> EventMsg:
+    node = {
+        "resource_type": "model",
+        "materialized": materialized,
+        "node_name": "orders",
+        "node_relation": {"schema": "silver", "alias": "orders"},
+    }
+    result = {"status": status, "execution_time": 3.25, "adapter_response": answer}
+    event: EventMsg = msg_from_base_event(NodeFinished(node_info=node, run_result=result))
+    return event
+
+
+def logged(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """What is on stderr, where every line must be an object.
+
+    But for the empty one that click writes after Ctrl-C.
+    """
+    return [json.loads(line) for line in capsys.readouterr().err.strip().splitlines()]
+
+
+def counted() -> float:
+    found = REGISTRY.get_sample_value(
+        "cdc_lakehouse_rows_changed_total", {"model": "silver.orders"}
+    )
+    return found or 0.0
+
+
+def test_model_is_logged_with_the_rows_of_its_commit(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commit(root, "silver.db/orders", "20260101000000000.commit", {"numInserts": 70})
+    commit(
+        root,
+        "silver.db/orders",
+        "20260102000000000.commit",
+        {"numInserts": 2, "numUpdateWrites": 5},
+        {"numDeletes": 1},
+    )
+    log.start("ingest", "json")
+    before = counted()
+    _show(finished("cdc_merge", {"_message": "OK"}))
+    _show(finished("cdc_merge", {"_message": "nothing new", "rows_affected": 0}))
+    _show(finished("staging_view", {"_message": "OK"}))
+    _show(finished("cdc_merge", {}, status="error"))
+    lines = logged(capsys)
+    assert [(line["message"], line["rows"]) for line in lines] == [
+        ("silver.orders: 8 rows, 3.2 s", 8),
+        ("silver.orders: 0 rows, 3.2 s", 0),
+        ("silver.orders: 3.2 s", None),
+    ]
+    assert {(line["model"], line["seconds"]) for line in lines} == {("silver.orders", 3.25)}
+    assert counted() - before == 8
+
+
+def test_status_has_the_rows_of_the_newest_commit(root: Path) -> None:
+    commit(root, "silver.db/orders", "20260101000000000.commit", {"numInserts": 70})
+    commit(root, "gold.db/answers", "20260102000000000.replacecommit", {"numInserts": 9})
+    commit(root, "silver.db/orders", "20260103000000000.commit", {"numUpdateWrites": 3})
+    status = lake_status(str(root))
+    assert status.rows_changed == {"gold.answers": 9, "silver.orders": 3}
+    assert "  silver.orders written 2026-01-03 00:00:00 UTC, 3 rows" in status.lines()
+
+
+def test_build_that_a_lock_refuses_is_worth_another_try(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "warehouse" / "bronze.db").mkdir(parents=True)
+    log.start("ingest", "json")
+    command = f"run --target-path {tmp_path} --log-path {tmp_path}"
+    with only_one(str(root), "dbt build"):
+        code = Build(command, retries=False).run(set())
+    [line] = logged(capsys)
+    assert code == 75
+    assert line["level"] == "error"
+    assert "another dbt build (process " in line["message"]
+
+
+def test_build_of_an_empty_lake_is_not(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.start("ingest", "text")
+    command = f"run --target-path {tmp_path} --log-path {tmp_path}"
+    assert Build(command, retries=False).run(set()) == 1
+    assert f"nothing has been ingested into {root}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (UserError("wrong"), 1, "wrong"),
+        (TransientError("busy"), 75, "busy"),
+        (click.UsageError("which?"), 2, "which?"),
+        (KeyboardInterrupt(), 130, "stopped"),
+        (RuntimeError("a defect"), 1, "unexpected error"),
+    ],
+)
+def test_what_ended_a_command_is_logged_as_the_rest(
+    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @click.command("ingest")
+    @log.option
+    def command() -> None:
+        raise error
+
+    assert run(command, ["--log-format", "json"]) == code
+    [line] = logged(capsys)
+    assert (line["logger"], line["message"]) == ("ingest", message)
+    if isinstance(error, RuntimeError):
+        assert "RuntimeError: a defect" in line["trace"]
+    elif not isinstance(error, click.UsageError):
+        assert run(command, []) == code
+        assert capsys.readouterr().err.strip() == f"ingest: {message}"
