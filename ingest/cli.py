@@ -20,7 +20,7 @@ from ingest.bronze import Bronze
 from ingest.build import FollowUp
 from ingest.failures import explained
 from ingest.files import MEBIBYTE, FileReader
-from ingest.kafka import next_offsets, read_options, topic_state
+from ingest.kafka import existing_topics, next_offsets, read_options, topic_state
 from ingest.retry import retry_rejected
 from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
@@ -300,12 +300,8 @@ def status(
         with explained():
             spark = spark_session(has_catalogue=False)
             properties = read_options(spark, properties_file) if properties_file else {}
-            topics = sorted({place.rpartition("/")[0] for place in found.offsets})
-            latest = topic_state(spark, bootstrap_servers, topics, properties).latest
-        found.lag_records = sum(
-            max(end - found.offsets.get(f"{topic}/{partition}", -1) - 1, 0)
-            for (topic, partition), end in latest.items()
-        )
+            topics = existing_topics(spark, bootstrap_servers, found.topics, properties)
+            found.note_lag(topic_state(spark, bootstrap_servers, topics, properties).latest)
     print(found.as_json() if as_json else "\n".join(found.lines()))
 
 

@@ -109,6 +109,15 @@ def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
     )
 
 
+def existing_topics(
+    spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
+) -> list[str]:
+    """Those of some topics that Kafka has; arguments and errors as of ``topic_state``."""
+    with _admin(spark, bootstrap_servers, options) as admin:
+        names = set(admin.listTopics().names().get())
+    return [topic for topic in topics if topic in names]
+
+
 def topic_state(
     spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
 ) -> TopicState:

@@ -34,6 +34,7 @@ class LakeStatus:
         newest_change: when the newest change that bronze holds was made at the source.
         seconds_to_bronze: from that change to its batch.
         lag_records: what Kafka has and bronze lacks; None where nobody asked Kafka.
+        lag_by_topic: the same of each topic, None of those that Kafka does not have.
         rejected: the rows of ``bronze.rejected_events``.
         commits: of each table of silver and gold, when it was written last.
         rows_changed: of each, the rows that this wrote; of gold, all rows.
@@ -48,10 +49,24 @@ class LakeStatus:
     newest_change: str | None = None
     seconds_to_bronze: float | None = None
     lag_records: int | None = None
+    lag_by_topic: dict[str, int | None] = field(default_factory=dict)
     rejected: int = 0
     commits: dict[str, str] = field(default_factory=dict)
     rows_changed: dict[str, int] = field(default_factory=dict)
     last_build: dict[str, Any] | None = None
+
+    @property
+    def topics(self) -> list[str]:
+        """Those that bronze has records of."""
+        return sorted({place.rpartition("/")[0] for place in self.offsets})
+
+    def note_lag(self, latest: dict[tuple[str, int], int]) -> None:
+        """Compare with the offsets that Kafka writes next, by topic and partition."""
+        self.lag_by_topic = dict.fromkeys(self.topics)
+        for (topic, partition), end in latest.items():
+            lag = max(end - self.offsets.get(f"{topic}/{partition}", -1) - 1, 0)
+            self.lag_by_topic[topic] = (self.lag_by_topic[topic] or 0) + lag
+        self.lag_records = sum(lag or 0 for lag in self.lag_by_topic.values())
 
     def as_json(self) -> str:
         """All of it as a JSON object."""
@@ -72,6 +87,8 @@ class LakeStatus:
             yield f"  {place} up to offset {offset:,}"
         if self.lag_records is not None:
             yield f"lag: {self.lag_records:,} records"
+        for topic, lag in self.lag_by_topic.items():
+            yield f"  {topic} {'not in Kafka' if lag is None else f'{lag:,}'}"
         yield f"rejected records: {self.rejected:,}"
         for table, written in sorted(self.commits.items()):
             at = datetime.fromisoformat(written)

@@ -268,6 +268,24 @@ def test_missing_topics_are_reported(
     assert "does not list the topic 'nobody.knows'" in done.err
 
 
+def test_status_has_the_lag_of_topics_that_kafka_has(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Files may bring records of others."""
+    produce(kafka, event(10))
+    ingest()
+    produce(kafka, event(20), event(30))
+    place = {"topic": "demo.datalake.customers", "partition": 0, "offset": 5}
+    value = json.loads(event(1).replace("cdc_events", "customers"))
+    lake.land([json.dumps({"key": KEY, "value": value, "metadata": place})])
+    assert lake.ingest().code == 0
+    done = lake.status("--json", "--bootstrap-servers", kafka.bootstrap_servers)
+    assert (done.code, done.err) == (0, "")
+    status = json.loads(done.out)
+    assert status["lag_by_topic"] == {"demo.datalake.customers": None, TOPIC: 2}
+    assert status["lag_records"] == 2
+
+
 def test_unreachable_broker_is_reported(lake: Lake) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens, and nobody else gets the port

@@ -1,0 +1,28 @@
+"""What ``python -m ingest status`` says of a lake, without Spark."""
+
+from __future__ import annotations
+
+import json
+
+from ingest.status import LakeStatus
+
+
+def test_topics_that_kafka_lacks_have_no_lag() -> None:
+    status = LakeStatus("lake", offsets={"a/0": 9, "a/1": 4, "b/0": 7, "gone/0": 3})
+    # A partition that bronze does not know, and a topic that was recreated shorter.
+    status.note_lag({("a", 0): 13, ("a", 1): 5, ("a", 2): 1_000, ("b", 0): 2})
+    assert json.loads(status.as_json())["lag_by_topic"] == {
+        "a": 1_003,
+        "b": 0,
+        "gone": None,
+    }
+    assert status.lag_records == 1_003
+    lines = list(status.lines())
+    start = lines.index("lag: 1,003 records")
+    assert lines[start + 1 : start + 4] == ["  a 1,003", "  b 0", "  gone not in Kafka"]
+
+
+def test_lag_is_unknown_where_nobody_asked_kafka() -> None:
+    status = LakeStatus("lake", offsets={"a/0": 9})
+    assert (status.lag_records, status.lag_by_topic) == (None, {})
+    assert not any(line.startswith("lag") for line in status.lines())
