@@ -150,6 +150,23 @@ class PostgresServer:
         except UserError as error:
             raise UserError(f"PostgreSQL {said} made {self.data}: {error}") from error
 
+    def require_enterable(self) -> None:
+        """Refuse a folder that the server's user cannot enter, as root's own are.
+
+        Raises:
+            UserError: a folder on the way is closed; the message names it.
+        """
+        if os.geteuid() != 0:
+            return
+        for folder in (*reversed(self.folder.parents), self.folder):
+            is_open = subprocess.run(["test", "-x", folder], **self._run_as())
+            if folder.exists() and is_open.returncode != 0:
+                raise UserError(
+                    "PostgreSQL does not run as root, and the user"
+                    f" '{_server_user().pw_name}' that it runs as cannot enter {folder}:"
+                    f" set LAKE_ROOT to a folder elsewhere, or: chmod o+x {folder}"
+                )
+
     def stop(self, timeout: float = 60) -> None:
         """End the server: sessions are cut off, what they committed is kept."""
         pid = self.pid()
@@ -199,25 +216,16 @@ class PostgresServer:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         self._hand_over(self.folder)
+        self.require_enterable()
         part = self.folder / "data.part"
         shutil.rmtree(part, ignore_errors=True)
         with self._password_file() as password_file:
             command = [str(binaries / "initdb"), "--pgdata", str(part)]
             command += ["--username", SUPERUSER, "--pwfile", str(password_file)]
             command += ["--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale"]
-            try:
-                answer = subprocess.run(
-                    command,
-                    cwd=self.folder,
-                    capture_output=True,
-                    text=True,
-                    **self._run_as(),
-                )
-            except PermissionError as error:
-                raise UserError(
-                    "PostgreSQL does not run as root, and its own user cannot enter"
-                    f" {self.folder}: every folder above needs chmod o+x"
-                ) from error
+            answer = subprocess.run(
+                command, cwd=self.folder, capture_output=True, text=True, **self._run_as()
+            )
         if answer.returncode != 0:
             shutil.rmtree(part, ignore_errors=True)
             raise UserError(f"initdb failed in {self.folder}: {answer.stderr.strip()}")
