@@ -71,6 +71,14 @@ lock: setup ## write requirements.lock anew from pyproject.toml
 	  --generate-hashes --no-emit-index-url --no-header pyproject.toml -o requirements.lock
 
 clean: ## stop the stack and the cluster; remove the lake and what dbt made
+	@root="$${LAKE_ROOT:-.lake}"; for lock in "$$root"/*.lock "$$root"/live/*.lock; do \
+	  if [ -f "$$lock" ] && command -v flock > /dev/null && ! flock -n "$$lock" true; then \
+	    name="$$(basename "$$lock" .lock)"; holder="$$(cat "$$lock")"; \
+	    echo "clean: $$name (process $$holder) is at work on $$(dirname "$$lock");" \
+	      "wait until it is done, or stop it with: kill $$holder" >&2; \
+	    exit 1; \
+	  fi; \
+	done
 	@root="$${LAKE_ROOT:-.lake}"; for lake in "$$root" "$$root/live"; do \
 	  if [ -d "$$lake/stack" ]; then \
 	    LAKE_ROOT="$$lake" python -m connectors.stack stop || exit 1; \

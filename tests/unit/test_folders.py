@@ -11,6 +11,7 @@ import pytest
 
 from lake.errors import UserError
 from lake.folders import NOTES, note_own, noted_own
+from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
 
@@ -22,16 +23,22 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lake"
 
 
-def clean(folder: Path, root: Path) -> str:
+def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """``make clean`` in another folder than the project's."""
-    done = subprocess.run(
+    return subprocess.run(
         ["make", "-f", str(PROJECT / "Makefile"), "clean"],
         cwd=folder,
         env={**os.environ, "LAKE_ROOT": str(root)},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+
+
+def clean(folder: Path, root: Path) -> str:
+    """One that must succeed; what it said."""
+    done = try_clean(folder, root)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -85,3 +92,24 @@ def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
     assert (root / "theirs").is_dir()
     assert not (root / "warehouse").exists()
     assert (tmp_path / "outside").is_dir()
+
+
+@pytest.mark.skipif(
+    None in map(shutil.which, ("make", "flock")), reason="there is no make, or no flock"
+)
+@pytest.mark.parametrize("name", ["ingest", "dbt build"])
+@pytest.mark.parametrize("part", ["", "live"])
+def test_clean_refuses_a_lake_that_is_worked_on(
+    name: str, part: str, root: Path, tmp_path: Path
+) -> None:
+    lake = root / part
+    note_own(str(root), "warehouse", "live")
+    (root / "warehouse").mkdir()
+    with only_one(str(lake), name):
+        done = try_clean(tmp_path, root)
+        assert done.returncode != 0
+        holder = f"clean: {name} (process {os.getpid()}) is at work on {lake};"
+        assert holder in done.stderr
+        assert (root / "warehouse").exists()
+    assert clean(tmp_path, root) == ""
+    assert not root.exists()
