@@ -294,6 +294,8 @@ def status(
     """Say how far the lake has come; without --bootstrap-servers, in a second."""
     try:
         found = lake_status(lake_root())
+    except PermissionError:
+        raise
     except (OSError, BotoCoreError) as error:
         raise TransientError(f"cannot read {lake_root()}: {error}") from error
     if bootstrap_servers is not None:

@@ -63,4 +63,6 @@ def reason(text: str) -> str:
         return f"{causes[-1][1].strip()} ({causes[-1][0]})"
     trace, _, _ = text.partition("\n\tat ")
     lines = [line for line in trace.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason was given"
+    if not lines:
+        return "no reason was given"
+    return re.sub(r"^: [\w.$]*?(\w+): (.+)", r"\2 (\1)", lines[-1])

@@ -301,5 +301,8 @@ def _qualified(spark: SparkSession, path: str) -> str:
     file_system = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())
     matches = file_system.globStatus(hadoop_path)
     if matches is None or len(matches) == 0:
-        raise UserError(f"nothing is at {path}: no file, folder or match of the pattern")
+        raise UserError(
+            f"nothing is at {path}: no file, folder or match of the pattern, or no right"
+            " to see it"
+        )
     return str(file_system.makeQualified(hadoop_path).toString())

@@ -6,6 +6,7 @@ A command is made with click; its name is the module that runs it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import signal
 import time
@@ -17,6 +18,8 @@ import click
 from lake import __version__, log
 from lake.errors import DONE, FAILED, UserError
 
+# What the user mends: rights, a disk.
+DISK_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 STYLE = {"help_option_names": ["-h", "--help"], "show_default": True}
 version = click.version_option(__version__, message="%(version)s")
 
@@ -57,7 +60,11 @@ def run(
         except (click.Abort, KeyboardInterrupt):
             _say(name, on_stop(), logging.WARNING)
             return 128 + (stopped_by[0] if stopped_by else signal.SIGINT)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+                place = f"{error.filename}: {error.strerror}"
+                _say(name, place if error.filename else str(error))
+                return FAILED
             if not log.is_json(name):
                 raise
             logging.getLogger(name).critical("unexpected error", exc_info=True)
