@@ -1,7 +1,7 @@
 """What one more small batch costs after many: its append, and a read of what it brought.
 
 Batches of ten events each, as a live pipeline writes them, with files made one and without.
-Prints the means of each stretch of batches.
+Prints the means of each stretch of batches, and how many files the lake has after it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def measure(batches: int, clusters: bool, folder: Path) -> None:
             f"{number:>6} batches, {'made one' if clusters else 'left alone'}:"
             f" append {statistics.mean(appends[-STRETCH:]):.2f} s"
             f" (at most {max(appends[-STRETCH:]):.2f}),"
-            f" read {statistics.median(reads):.2f} s"
+            f" read {statistics.median(reads):.2f} s,"
+            f" {sum(path.is_file() for path in folder.rglob('*')):,} files"
         )
 
 
