@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.own_environment import own_environment
 from tests.support.project import PROJECT
 
 FOLDER = PROJECT / "deploy/airflow"
@@ -26,28 +24,8 @@ VARIABLES = {
 
 @pytest.fixture(scope="module")
 def python() -> Path:
-    """The Python of an environment with Airflow; about a minute for the first time."""
-    digest = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]
-    folder = PROJECT / ".venv" / f"airflow-{digest}"
-    done = folder / "done"
-    if done.exists():
-        return folder / "bin/python"
-    shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    installed = subprocess.run(
-        [folder / "bin/pip", "install", "--quiet", "-r", REQUIREMENTS],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    if installed.returncode != 0:
-        reason = f"Airflow cannot be installed: {installed.stderr[-500:]}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    done.touch()
-    return folder / "bin/python"
+    """The Python of an environment with Airflow."""
+    return own_environment("airflow", REQUIREMENTS) / "python"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,71 @@
+"""The lineage of a build, sent by OpenLineage's own dbt integration to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from tests.conftest import NewLake
+from tests.support.own_environment import own_environment
+from tests.support.project import PROJECT
+from tests.support.records import flattened, record
+
+REQUIREMENTS = PROJECT / "deploy/openlineage/requirements.txt"
+
+
+def test_events_name_what_a_build_read_and_wrote(new_lake: NewLake, tmp_path: Path) -> None:
+    tool = own_environment("openlineage", REQUIREMENTS) / "dbt-ol"
+    lake = new_lake()
+    key = {"customer_id": "ALFKI"}
+    value = flattened("c", key, 100, table="customers")
+    lake.land([record(key, value, 1, topic="demo.datalake.customers")])
+    assert lake.ingest().code == 0
+    built = lake.dbt("run", "-s", "stg_customers", "customers")
+    file = tmp_path / "lineage.json"
+    done = subprocess.run(
+        [
+            *(tool, "send-events", "--profiles-dir", "profiles"),
+            *("--target", "thrift", "--target-path", built["target"]),
+        ],
+        cwd=PROJECT,
+        env={
+            **os.environ,
+            "LAKE_THRIFT_HOST": "the-lake",
+            "OPENLINEAGE__TRANSPORT__TYPE": "file",
+            "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": str(file),
+            "OPENLINEAGE__TRANSPORT__APPEND": "true",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    of_models = {
+        entry["job"]["name"]: [
+            [(table["namespace"], table["name"]) for table in entry[side]]
+            for side in ("inputs", "outputs")
+        ]
+        for entry in events
+        if entry["eventType"] == "COMPLETE" and entry["outputs"]
+    }
+    place = "spark://the-lake:10000"
+    assert of_models == {
+        "staging.cdc_lakehouse.stg_customers": [
+            [(place, "bronze.customers")],
+            [(place, "staging.stg_customers")],
+        ],
+        "silver.cdc_lakehouse.customers": [
+            [(place, "staging.stg_customers")],
+            [(place, "silver.customers")],
+        ],
+    }
+    [columns] = [
+        [column["name"] for column in table["facets"]["schema"]["fields"]]
+        for entry in events
+        for table in entry["outputs"]
+        if (entry["eventType"], table["name"]) == ("COMPLETE", "silver.customers")
+    ]
+    assert "customer_id" in columns
