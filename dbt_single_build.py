@@ -10,11 +10,18 @@ import atexit
 import os
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 
+from dbt.events.types import CommandCompleted
 from dbt.flags import get_flags
 from dbt.plugins import dbtPlugin
+from dbt_common.events.base_types import EventLevel, EventMsg
+from dbt_common.events.event_manager_client import add_callback_to_manager
+from dbt_common.events.functions import fire_event
+from dbt_common.events.types import Note
 
 from lake.errors import UserError
+from lake.folders import require_room
 from lake.lock import only_one, only_one_anywhere
 from lake.metastore import prepare
 from lake.place import lake_root
@@ -45,6 +52,7 @@ class SingleBuild(dbtPlugin):
             return
         if target == "embedded":
             _prepare_embedded(command)
+            add_callback_to_manager(_warn_of_full_disk)
             _hold(command, getattr(flags, "MACRO", None))
         elif target in ("cluster", "emr"):
             if not is_given():
@@ -70,8 +78,19 @@ def _prepare_embedded(command: str) -> None:
         raise UserError(
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
+    require_room(lake)
     _enter("dbt build", only_one(lake, "dbt build"))
     prepare()
+
+
+def _warn_of_full_disk(event: EventMsg) -> None:
+    """Where a command failed: what Derby says of a full disk is that it cannot write."""
+    ended: Any = event  # protobuf messages, whose fields have no types
+    if ended.info.name == CommandCompleted.__name__ and not ended.data.success:
+        try:
+            require_room(lake_root())
+        except UserError as error:
+            fire_event(Note(msg=str(error)), level=EventLevel.WARN)
 
 
 def _hold(command: str, operation: str | None) -> None:

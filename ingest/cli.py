@@ -27,7 +27,7 @@ from ingest.topics import TOPICS_FILE, Topics, read_topics
 from lake import log
 from lake.command import STYLE, run, stop_request, version
 from lake.errors import DONE, TOO_MUCH_REJECTED, TransientError, UserError
-from lake.folders import note_own
+from lake.folders import note_own, require_room
 from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
 from lake.session import spark_session
@@ -320,6 +320,7 @@ def _batches(options: Options) -> Iterator[Batches]:
     if options.metrics_port is not None:
         metrics.serve(options.metrics_port)
     lake = lake_root()
+    require_room(lake)
     with only_one(lake, "ingest"), explained():
         note_own(lake, "warehouse", "checkpoints")
         # By itself it needs no metastore, so that it runs while another process builds.

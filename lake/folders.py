@@ -11,6 +11,8 @@ from lake.errors import UserError
 # In a folder that is ours as a whole, and in one of which parts are.
 MARKER = "made-by-cdc-lakehouse"
 NOTES = f"{MARKER}.list"
+# Below this nothing is begun, and what failed is put down to it.
+LEAST_ROOM = 16 << 20
 
 
 def require_own(folder: Path) -> None:
@@ -66,6 +68,22 @@ def note_own(root: str, *names: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / NOTES).open("a", encoding="utf-8") as notes:
             notes.writelines(f"{name}\n" for name in new)
+
+
+def require_room(root: str) -> None:
+    """Refuse to go on where a lake's disk is full.
+
+    Raises:
+        UserError: less than ``LEAST_ROOM`` is left; the message says so.
+    """
+    if "://" in root or not Path(root).exists():
+        return
+    left = shutil.disk_usage(root).free
+    if left < LEAST_ROOM:
+        raise UserError(
+            f"the disk of {root} is full ({left >> 20} MiB are left): make room, and run it"
+            " again; what is committed stays"
+        )
 
 
 def noted_own(root: str) -> list[str]:

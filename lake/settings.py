@@ -79,6 +79,11 @@ def embedded_settings() -> dict[str, str]:
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
             f"jdbc:derby:;databaseName={derby}/metastore;create=true"
         ),
+        # Where the disk is full, Derby is read-only from then on. Hive's connection pool
+        # (BoneCP) would retry for ever, 7 s apart, and Hive each call ten times, 2 s
+        # apart. A connection to a Derby in the same process needs no pool.
+        "spark.hadoop.datanucleus.connectionPoolingType": "None",
+        "spark.hadoop.hive.hmshandler.retry.interval": "100ms",
         # One machine: a shuffle of many partitions is many tiny tasks.
         "spark.sql.shuffle.partitions": partitions,
         "spark.default.parallelism": partitions,

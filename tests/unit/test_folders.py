@@ -6,11 +6,12 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from lake.errors import UserError
-from lake.folders import NOTES, note_own, noted_own
+from lake.folders import LEAST_ROOM, NOTES, note_own, noted_own, require_room
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
@@ -66,6 +67,17 @@ def test_half_made_metastore_of_ours_is_removed(root: Path) -> None:
     prepare()
     assert not (root / "metastore").exists()
     assert is_prepared()
+
+
+def test_full_disk_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_room(str(root))  # nothing is there yet
+    root.mkdir()
+    usage = SimpleNamespace(free=LEAST_ROOM)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    require_room(str(root))
+    usage.free = LEAST_ROOM - 1
+    with pytest.raises(UserError, match=f"the disk of {root} is full .15 MiB are left"):
+        require_room(str(root))
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")

@@ -1,0 +1,109 @@
+"""A disk that fills while a build is at work on it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.lake import environment
+from tests.support.project import PROJECT
+from tests.support.records import flattened, record
+from tests.support.tables import Tables
+
+SIZE = "size=64m"
+BUILD = ("dbt.cli.main", "run", "-s", "stg_customers", "customers")
+TOPIC = "demo.datalake.customers"
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small file system of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", SIZE, "tmpfs", str(folder)]
+    try:
+        subprocess.run(mount, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no file system can be mounted here: {error}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(file: Path) -> None:
+    """Take all the room that is left."""
+    with file.open("wb", buffering=0) as stream:
+        size = 1 << 20
+        while size:
+            try:
+                stream.write(b"x" * size)
+            except OSError:
+                size //= 2
+
+
+def test_build_ends_with_the_reason_and_the_next_one_goes_on(
+    disk: Path, tmp_path: Path
+) -> None:
+    lake = disk / "lake"
+    landing = tmp_path / "landing"
+    landing.mkdir()
+
+    def start(*module: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", *module],
+            cwd=PROJECT,
+            env=environment(lake),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def ingest(customer: str, lsn: int) -> None:
+        value = flattened("c", {"customer_id": customer}, lsn, table="customers")
+        line = record({"customer_id": customer}, value, lsn, topic=TOPIC)
+        (landing / f"{lsn}.json").write_text(json.dumps(line) + "\n")
+        process = start("ingest", "files", str(landing))
+        said, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, said
+
+    places = ("--target-path", str(tmp_path), "--log-path", str(tmp_path))
+    build = (*BUILD, "--profiles-dir", "profiles", *places)
+
+    def customers() -> list[str]:
+        return sorted(row["customer_id"] for row in Tables(lake).rows("silver.customers"))
+
+    ingest("ALFKI", 1)
+    process = start(*build)
+    said, _ = process.communicate(timeout=180)
+    assert process.returncode == 0, said
+
+    ingest("BERGS", 2)
+    lock = lake / "dbt build.lock"
+    process = start(*build)
+    while lock.read_text() != str(process.pid):
+        assert process.poll() is None
+        time.sleep(0.1)
+    fill(disk / "fill")
+    begin = time.monotonic()
+    said, _ = process.communicate(timeout=180)
+    assert time.monotonic() - begin < 90, said
+    assert process.returncode != 0
+    assert f"the disk of {lake} is full (0 MiB are left): make room" in said
+    assert customers() == ["ALFKI"]
+
+    # Nothing is begun meanwhile.
+    process = start(*build)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert f"the disk of {lake} is full" in said
+
+    (disk / "fill").unlink()
+    process = start(*build)
+    said, _ = process.communicate(timeout=180)
+    assert process.returncode == 0, said
+    assert customers() == ["ALFKI", "BERGS"]
