@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,11 @@ def timed(name: str, *command: str, **environment: str) -> None:
     peaks: dict[str, int] = {}
     watcher = threading.Thread(target=_watch, args=(process, peaks))
     watcher.start()
-    said, _ = process.communicate()
+    try:
+        said, _ = process.communicate()
+    except BaseException:
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
     watcher.join()
     seconds = time.monotonic() - start
     if process.returncode:
@@ -83,7 +88,7 @@ def _watch(process: subprocess.Popen[str], peaks: dict[str, int]) -> None:
     """The highest resident memory of each program of a session, in MiB."""
     while process.poll() is None:
         for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError, AttributeError):  # it has ended
+            with suppress(OSError, TypeError):  # it has ended
                 if os.getsid(int(folder.name)) != process.pid:
                     continue
                 status = (folder / "status").read_text()

@@ -1,7 +1,9 @@
 """What one more small batch costs after many: its append, and a read of what it brought.
 
 Batches of ten events each, as a live pipeline writes them, with files made one and without.
-Prints the means of each stretch of batches, and how many files the lake has after it.
+Prints the means of each stretch of batches, and how many files the lake has after it. With
+``--ledger`` it measures the ledger of files instead: one more batch of one file, where the
+ledger has so many files already.
 """
 
 from __future__ import annotations
@@ -73,12 +75,46 @@ def measure(batches: int, clusters: bool, folder: Path) -> None:
         )
 
 
+def measure_ledger(files: int, folder: Path) -> None:
+    """Print what a ledger costs that has one file, and one that has so many."""
+    os.environ["LAKE_ROOT"] = str(folder)
+    from ingest.landing import LEDGER_FILES, File, Ledger
+    from lake.session import spark_session
+
+    spark = spark_session(has_catalogue=False)
+
+    def landed(number: int) -> File:
+        return File(f"file:/landing/topics/demo/0/{number:012d}.json", 1, 1_000)
+
+    for known in (1, files):
+        place = f"{folder}/ledger-{known}"
+        Ledger(spark, place).add([landed(number) for number in range(known)])
+        start = time.monotonic()
+        ledger = Ledger(spark, place)
+        opened = time.monotonic() - start
+        seconds = []
+        # So many that it is written as a whole, too.
+        for number in range(known, known + 2 * LEDGER_FILES):
+            start = time.monotonic()
+            ledger.add([landed(number)])
+            seconds.append(time.monotonic() - start)
+        click.echo(
+            f"ledger of {known:,} files: opened in {opened:.2f} s, one more in"
+            f" {statistics.mean(seconds):.3f} s (at most {max(seconds):.2f})"
+        )
+
+
 @click.command("benchmarks.small_batches", context_settings=STYLE)
 @version
 @click.option("--batches", type=click.IntRange(min=STRETCH), default=300)
 @click.option("--clusters/--no-clusters", default=None, help="one of both only")
-def command(batches: int, clusters: bool | None) -> None:
+@click.option("--ledger", type=click.IntRange(min=1), metavar="FILES")
+def command(batches: int, clusters: bool | None, ledger: int | None) -> None:
     """Write many small batches to bronze, with files made one and without."""
+    if ledger is not None:
+        with tempfile.TemporaryDirectory() as folder:
+            measure_ledger(ledger, Path(folder))
+        return
     if clusters is not None:
         with tempfile.TemporaryDirectory() as folder:
             measure(batches, clusters, Path(folder))
