@@ -7,10 +7,12 @@ What a row means is decided in ``models/``, so that a new column needs no new in
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from ingest.positions import CONNECTORS, DEFAULT_CONNECTOR, FIELDS, Log, number
 from ingest.topics import Topics
 from lake.mark import REJECTED_TABLE
 
@@ -27,12 +29,18 @@ SINK_ENVELOPE = (
     "key string, value string, metadata string, op string, __op string, malformed string"
 )
 SINK_METADATA = "topic string, partition string, offset string, timestamp string"
+# What an event says of its connector, and of its place in the source's log.
+ORIGIN = ("connector", *FIELDS)
+# Debezium's transform names a field of `source` by how its `add.fields` lists it: `lsn` as
+# `__lsn`, `source.lsn` as `__source_lsn`.
+PREFIXES = ("__", "__source_")
 BODY = (
-    "__op string, __lsn string, __source_ts_ms string, __table string, "
-    "op string, source string, schema string, payload string, "
+    "__op string, __source_ts_ms string, __table string, __source_table string, "
+    + "".join(f"{prefix}{name} string, " for prefix in PREFIXES for name in ORIGIN)
+    + "op string, source string, schema string, payload string, "
     "ts_ms string, status string, id string, malformed string"
 )
-SOURCE = "lsn string, ts_ms string, `table` string"
+SOURCE = "ts_ms string, `table` string" + "".join(f", `{name}` string" for name in ORIGIN)
 LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999 in UTC
 
 
@@ -47,11 +55,6 @@ PARSER = {
 
 def _parsed(text: Column, schema: str) -> Column:
     return F.from_json(text, schema, PARSER)
-
-
-def _number(text: Column, type_: str) -> Column:
-    """The number, from 0, that a text is; null where it is none, or beyond the type."""
-    return F.when(text.rlike(r"^\d+$"), text.cast(type_))
 
 
 def _quoted(text: Column) -> Column:
@@ -127,8 +130,8 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
             F.from_json("sink.metadata", SINK_METADATA),
         ),
     )
-    partition = _number(F.col("metadata.partition"), "int")
-    offset = _number(F.col("metadata.offset"), "bigint")
+    partition = number(F.col("metadata.partition"), 2**31 - 1).cast("int")
+    offset = number(F.col("metadata.offset"))
     has_envelope = (
         F.col("metadata.topic").isNotNull()
         & partition.isNotNull().eqNullSafe(F.col("metadata.partition").isNotNull())
@@ -138,7 +141,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         F.coalesce("metadata.topic", F.lit(topic)).alias("topic"),
         F.when(has_envelope, partition).alias("kafka_partition"),
         F.when(has_envelope, offset).alias("kafka_offset"),
-        _time(_number(F.col("metadata.timestamp"), "bigint")).alias("kafka_timestamp"),
+        _time(number(F.col("metadata.timestamp"))).alias("kafka_timestamp"),
         F.when(has_envelope, F.col("sink.key")).alias("key"),
         F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
         F.col("line").alias("record"),
@@ -198,6 +201,39 @@ def _malformed_reason(text: Column) -> Column:
     )
 
 
+def _origin(name: str) -> Column:
+    """A field of an event's ``source``, in whichever form the event has it."""
+    flattened = F.coalesce(*[f"body.{prefix}{name}" for prefix in PREFIXES])
+    return F.when(F.col("body.__op").isNotNull(), flattened).otherwise(
+        F.col(f"source.{name}")
+    )
+
+
+def _of_connector(value: Callable[[Log], Column]) -> Column:
+    """What a function gives for the log of an event's connector; null of an unknown one."""
+    found = F.lit(None)
+    for connector, log in CONNECTORS.items():
+        found = F.when(F.col("connector") == connector, value(log)).otherwise(found)
+    return found
+
+
+def _values(log: Log) -> list[Column]:
+    return [F.col(f"origin.{name}") for name in log.fields]
+
+
+def _is_malformed(log: Log) -> Column:
+    return _values(log)[0].isNotNull() & F.col("source_position").isNull()
+
+
+def _is_incomplete(log: Log) -> Column:
+    return F.exists(F.array(*_values(log)), F.isnull)
+
+
+def _malformed_position(log: Log) -> Column:
+    given = _quoted(F.concat_ws(" ", *_values(log)))
+    return F.concat(given, F.lit(f" is not {log.term}: {log.form}"))
+
+
 def classified(records: DataFrame, topics: Topics) -> DataFrame:
     """Say of every record where it goes, and place the events in the stream.
 
@@ -209,8 +245,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         The records with ``destination`` (a bronze table, ``rejected_events`` or
         ``skipped``), ``reason`` (of a rejection), ``event_id`` and the envelope's
         ``op``, ``source_epoch``, ``source_position`` (text that sorts as the source's log
-        does: the LSN's 16 hexadecimal digits), ``source_lsn``, ``source_ts``,
-        ``source_table``.
+        does), ``source_lsn`` (PostgreSQL's), ``source_ts``, ``source_table``.
         Tombstones, heartbeats and transaction markers are skipped.
     """
     text = F.trim("value")
@@ -231,10 +266,6 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
     )
 
     op = F.coalesce("body.__op", "body.op")
-    lsn_text = F.when(F.col("body.__op").isNotNull(), F.col("body.__lsn")).otherwise(
-        F.col("source.lsn")
-    )
-    lsn = _number(lsn_text, "bigint")
     ts_text = F.when(
         F.col("body.__op").isNotNull(), F.col("body.__source_ts_ms")
     ).otherwise(F.col("source.ts_ms"))
@@ -249,11 +280,19 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         table_of_topic.alias("bronze_table"),
         op.alias("op"),
         number_of_topic(topics.epochs).alias("source_epoch"),
-        lsn_text.alias("lsn_text"),
-        F.lower(F.lpad(F.hex(lsn), 16, "0")).alias("source_position"),
-        lsn.alias("source_lsn"),
+        F.coalesce(_origin("connector"), F.lit(DEFAULT_CONNECTOR)).alias("connector"),
+        F.struct(*[_origin(name).alias(name) for name in FIELDS]).alias("origin"),
         _time(ts_text.cast("bigint")).alias("source_ts"),
-        F.coalesce("body.__table", "source.table").alias("source_table"),
+        F.coalesce("body.__table", "body.__source_table", "source.table").alias(
+            "source_table"
+        ),
+    ).withColumns(
+        {
+            "source_position": _of_connector(lambda log: log.position(*_values(log))),
+            "source_lsn": F.when(
+                F.col("connector") == "postgresql", number(F.col("origin.lsn"))
+            ),
+        }
     )
 
     no_operation = F.col("op").isNull()
@@ -289,14 +328,20 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
             F.concat(F.lit("unknown operation "), _quoted(F.col("op"))),
         )
         .when(
-            F.col("source_lsn").isNull() & F.col("lsn_text").isNotNull(),
-            F.concat(_quoted(F.col("lsn_text")), F.lit(" is no LSN: a number of 63 bits")),
+            ~F.col("connector").isin(*CONNECTORS),
+            F.concat(
+                F.lit("unknown connector "),
+                _quoted(F.col("connector")),
+                F.lit(f": the ingest knows the positions of {', '.join(CONNECTORS)}"),
+            ),
         )
+        .when(_of_connector(_is_malformed), _of_connector(_malformed_position))
         .when(
-            F.col("source_lsn").isNull() & (F.col("op") != "r"),
+            (F.col("op") != "r") & _of_connector(_is_incomplete),
             F.format_string(
-                "operation '%s' without an LSN: only a snapshot read may lack it",
+                "operation '%s' without %s: only a snapshot read may lack it",
                 F.col("op"),
+                _of_connector(lambda log: F.lit(log.term)),
             ),
         )
         .when(
@@ -331,7 +376,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         placed.withColumn("reason", reason)
         .withColumn("destination", destination)
         .withColumn("event_id", event_id())
-        .drop("body", "text", "bronze_table", "lsn_text")
+        .drop("body", "text", "bronze_table", "connector", "origin")
     )
 
 

@@ -1,19 +1,19 @@
 {#
-    The LSNs of the truncates to apply to this model's table: those that the variable
+    The positions of the truncates to apply to this model's table: those that the variable
     `cdc_lakehouse_truncates` says, and those that it has applied before, but for what the
     variable says to ignore.
 #}
 {% macro applied_truncates() -%}
     {%- set decisions = {} -%}
-    {%- for lsn in cdc_lakehouse.recorded_decisions(this, 'truncates') -%}
-        {%- do decisions.update({lsn: 'apply'}) -%}
+    {%- for position in cdc_lakehouse.recorded_decisions(this, 'truncates') -%}
+        {%- do decisions.update({position: 'apply'}) -%}
     {%- endfor -%}
-    {%- for lsn, decision in cdc_lakehouse.decisions('truncates').items() -%}
-        {%- do decisions.update({lsn | int: decision}) -%}
+    {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
+        {%- do decisions.update({cdc_lakehouse.position_text(named): decision}) -%}
     {%- endfor -%}
-    {%- set lsns = [] -%}
-    {%- for lsn, decision in decisions.items() if decision == 'apply' -%}
-        {%- do lsns.append(lsn) -%}
+    {%- set positions = [] -%}
+    {%- for position, decision in decisions.items() if decision == 'apply' -%}
+        {%- do positions.append(position) -%}
     {%- endfor -%}
-    {{ return(lsns | sort) }}
+    {{ return(positions | sort) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#
-    Stop where the variable `cdc_lakehouse_complete_snapshots` names an LSN at which bronze holds
-    no snapshot: every older row would be marked as deleted.
+    Stop where the variable `cdc_lakehouse_complete_snapshots` names a position at which bronze
+    holds no snapshot: every older row would be marked as deleted.
 #}
 {% macro check_complete_snapshots() -%}
     {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
@@ -8,7 +8,7 @@
         {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
         {%- if named is not mapping -%}
             {{ exceptions.raise_compiler_error(
-                variable ~ 'is ' ~ named ~ '; it maps a bronze table to the LSN of its'
+                variable ~ 'is ' ~ named ~ '; it maps a bronze table to the position of its'
                 ~ ' snapshot, or to a list of them'
             ) }}
         {%- endif -%}
@@ -21,25 +21,26 @@
                 ) }}
             {%- endif -%}
             {%- set listed = [given] if given is string or given is not iterable else given -%}
-            {%- for lsn in listed if not modules.re.fullmatch('[0-9]+', lsn | string) -%}
+            {%- for position in listed if not modules.re.fullmatch('[0-9a-f:/]+', position | string) -%}
                 {{ exceptions.raise_compiler_error(
-                    variable ~ "gives '" ~ lsn ~ "' for " ~ bronze_table
-                    ~ '; an LSN is a whole number'
+                    variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
+                    ~ '; a position is a text of source_position, or an LSN as a whole number'
                 ) }}
             {%- endfor -%}
-            {%- set lsns = cdc_lakehouse.complete_snapshots(bronze_table) -%}
-            {%- if lsns and bronze_table in cdc_lakehouse.run_bounds() -%}
+            {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
+            {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
                 {%- set found = [] -%}
                 {%- for row in run_query(
-                    'select distinct source_lsn from ' ~ cdc_lakehouse.bronze_relation(bronze_table)
-                    ~ " where op = 'r' and source_lsn in (" ~ lsns | join(', ') ~ ')'
+                    'select distinct source_position from '
+                    ~ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(bronze_table))
+                    ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
                     ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
                 ) -%}
-                    {%- do found.append(row[0] | int) -%}
+                    {%- do found.append(row[0]) -%}
                 {%- endfor -%}
-                {%- for lsn in lsns if lsn not in found -%}
+                {%- for position in positions if position not in found -%}
                     {{ exceptions.raise_compiler_error(
-                        variable ~ 'names LSN ' ~ lsn ~ ' of bronze.' ~ bronze_table
+                        variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
                         ~ ', which holds no snapshot read with it'
                         ~ ' (docs/runbook.md, A lost replication slot)'
                     ) }}

@@ -1,19 +1,19 @@
 {#
-    The LSNs of the snapshots of a bronze table that held every row that there was, oldest
+    The positions of the snapshots of a bronze table that held every row that there was, oldest
     first: those that the variable `cdc_lakehouse_complete_snapshots` names, and those that a
     table (`relation`, where one is given) has taken in before.
 #}
 {% macro complete_snapshots(bronze_table, relation=none) -%}
     {%- set given = cdc_lakehouse.decisions('complete_snapshots') -%}
     {%- set named = (given.get(bronze_table) or []) if given is mapping else [] -%}
-    {%- set lsns = [] -%}
-    {%- for lsn in ([named] if named is string or named is number else named) -%}
-        {%- do lsns.append(lsn | int) -%}
+    {%- set positions = [] -%}
+    {%- for position in ([named] if named is string or named is number else named) -%}
+        {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
     {%- endfor -%}
     {%- if relation is not none -%}
-        {%- for lsn in cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
-            {%- do lsns.append(lsn) -%}
+        {%- for position in cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
+            {%- do positions.append(position) -%}
         {%- endfor -%}
     {%- endif -%}
-    {{ return(lsns | unique | sort | list) }}
+    {{ return(positions | unique | sort | list) }}
 {%- endmacro %}

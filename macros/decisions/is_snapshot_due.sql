@@ -7,7 +7,7 @@
     {%- if not cdc_lakehouse.decisions('complete_snapshots') -%}{{ return(false) }}{%- endif -%}
     {%- for bronze_table in cdc_lakehouse.bronze_tables_of(node) -%}
         {%- set taken = cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
-        {%- for lsn in cdc_lakehouse.complete_snapshots(bronze_table) if lsn not in taken -%}
+        {%- for position in cdc_lakehouse.complete_snapshots(bronze_table) if position not in taken -%}
             {{ return(true) }}
         {%- endfor -%}
     {%- endfor -%}

@@ -1,13 +1,13 @@
 {#
-    The LSNs that a table has recorded under a name (see record_progress): what was decided
+    The positions that a table has recorded under a name (see record_progress): what was decided
     once holds for every rebuild, whether or not a variable still says it.
 #}
 {% macro recorded_decisions(relation, name) -%}
-    {%- set lsns = [] -%}
+    {%- set positions = [] -%}
     {%- if load_relation(relation) -%}
-        {%- for lsn in cdc_lakehouse.progress(relation).get(name, '').split() -%}
-            {%- do lsns.append(lsn | int) -%}
+        {%- for position in cdc_lakehouse.progress(relation).get(name, '').split() -%}
+            {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
         {%- endfor -%}
     {%- endif -%}
-    {{ return(lsns) }}
+    {{ return(positions) }}
 {%- endmacro %}

@@ -21,8 +21,8 @@ union all
 left semi join {{ keys }} as wanted
     on history.{{ key }} = wanted.{{ key }}
 {%- endif %}
-{%- for lsn in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
+{%- for position in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
 union all
-{{ cdc_lakehouse.missing_rows(events, table, lsn, keys) }}
+{{ cdc_lakehouse.missing_rows(events, table, position, keys) }}
 {%- endfor %}
 {%- endmacro %}

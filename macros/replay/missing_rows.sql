@@ -1,16 +1,16 @@
 {#
     A snapshot read for each key that a complete snapshot lacked (see complete_snapshots), with
     the row marked as deleted: its delete was never sent. It stands where the snapshot's first
-    read of its partition does or, where that partition has none, at the snapshot's LSN.
+    read of its partition does or, where that partition has none, at the snapshot's position.
 
-    A key with events of lower LSNs, first delivered behind that read, is not missing: their
+    A key with events of lower positions, first delivered behind that read, is not missing: their
     transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
     left is missing, unless it has come again. `keys` narrows the keys looked at.
 #}
-{% macro missing_rows(events, table, lsn, keys=none) -%}
+{% macro missing_rows(events, table, position, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set values = {
-    'event_id': "concat('snapshot-" ~ lsn ~ "-', history." ~ key ~ ')',
+    'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
     'topic_partition':
         'max(case when part.first_offset is not null then part.topic_partition end)',
     'kafka_offset': 'max(part.first_offset)',
@@ -23,7 +23,7 @@
 {%- set reads -%}
 (
         select * from {{ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(table['bronze'])) }}
-        where op = 'r' and source_lsn = {{ lsn }} and {{ bound }}
+        where op = 'r' and source_position = '{{ position }}' and {{ bound }}
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
@@ -36,7 +36,7 @@ from (
         events.topic_generation,
         events.topic_partition,
         events.op = 'r' as is_read,
-        events.source_lsn,
+        events.source_position,
         min(events.kafka_offset) as kafka_offset,
         min(events.ingest_batch) as ingest_batch
     from {{ events }} as events
@@ -52,21 +52,21 @@ from (
         events.topic_generation,
         events.topic_partition,
         events.op = 'r',
-        events.source_lsn
+        events.source_position
 ) as history
 inner join (
     select
         source_epoch,
         topic,
-        source_lsn,
-        max(source_position) as source_position,
+        source_position,
+        max(source_lsn) as source_lsn,
         max(topic_generation) as topic_generation,
         min(ingest_batch) as first_batch,
         max(source_ts) as changed_at,
         max(ingested_at) as ingested_at,
         max(ingest_batch) as ingest_batch
     from {{ reads }}
-    group by source_epoch, topic, source_lsn
+    group by source_epoch, topic, source_position
 ) as snapshot
     on
         history.source_epoch <= snapshot.source_epoch
@@ -90,18 +90,18 @@ group by history.{{ key }}, snapshot.source_epoch
 having
     count_if(
         history.source_epoch < snapshot.source_epoch
-        or history.source_lsn < {{ lsn }}
-        or history.source_lsn is null
+        or history.source_position < '{{ position }}'
+        or history.source_position is null
     ) > 0
     and count_if(
         history.source_epoch = snapshot.source_epoch
         and history.is_read
-        and history.source_lsn = {{ lsn }}
+        and history.source_position = '{{ position }}'
     ) = 0
     and count_if(
         history.source_epoch = snapshot.source_epoch
         and history.topic_generation = snapshot.topic_generation
-        and history.source_lsn < {{ lsn }}
+        and history.source_position < '{{ position }}'
         and coalesce(
             history.kafka_offset > part.first_offset,
             history.ingest_batch > snapshot.first_batch

@@ -30,7 +30,7 @@ inner join {{ rows }} as existing
         )
 where
     truncates.op = 't'
-    and truncates.source_lsn in ({{ cdc_lakehouse.applied_truncates() | join(', ') }})
+    and truncates.source_position in ('{{ cdc_lakehouse.applied_truncates() | join("', '") }}')
     and {{ arrived | replace('ingest_', 'truncates.ingest_') }}
     and existing.{{ key }} is not null
 {%- endmacro %}

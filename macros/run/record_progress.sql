@@ -19,10 +19,10 @@
             {%- do values.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
         {%- endif -%}
         {%- for bronze_table in cdc_lakehouse.bronze_tables_of(model) -%}
-            {%- set lsns = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
-            {%- if lsns -%}
+            {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
+            {%- if positions -%}
                 {%- do values.update(
-                    {'complete_snapshots.' ~ bronze_table: lsns | join(' ')}
+                    {'complete_snapshots.' ~ bronze_table: positions | join(' ')}
                 ) -%}
             {%- endif -%}
         {%- endfor -%}

@@ -1,6 +1,6 @@
 {#
     How far this run reads each bronze table that a selected model reads: a mapping from its
-    name to `upper` (an `ingest_batch`, 0 where it holds nothing) and `truncates`, the LSNs of
+    name to `upper` (an `ingest_batch`, 0 where it holds nothing) and `truncates`, the positions of
     those that no model has read yet.
 
     on-run-start asks for it first, so that all models of a run agree while the ingest goes on.
@@ -22,9 +22,9 @@
                     '{{ source.name }}',
                     coalesce(max(ingest_batch), {{ read_to }}),
                     array_join(collect_set(
-                        case when op = 't' then source_lsn end
+                        case when op = 't' then source_position end
                     ), ' ')
-                from {{ source.schema }}.{{ source.name }}
+                from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
                 where {{ cdc_lakehouse.arrived_between(read_to, 99991231235959999) }}
             {%- endset -%}
             {%- do queries.append(query) -%}

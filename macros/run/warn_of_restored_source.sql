@@ -1,6 +1,6 @@
 {#
     After a run: warn where new events of a table arrived and every one of them lost. A source
-    that was restored starts its LSNs again, below those that are stored; its topic then needs
+    that was restored starts its log again, below those that are stored; its topic then needs
     a higher epoch. Events delivered once more lose too, and are not meant.
 #}
 {% macro warn_of_restored_source() -%}
@@ -17,7 +17,7 @@
                 {%- set unseen = run_query(
                     'select count(*) from ' ~ events ~ ' as arrived left anti join ' ~ events
                     ~ ' as before on arrived.' ~ key ~ ' = before.' ~ key
-                    ~ ' and arrived.source_lsn = before.source_lsn'
+                    ~ ' and arrived.source_position = before.source_position'
                     ~ ' and arrived.source_epoch = before.source_epoch'
                     ~ ' and before.ingest_batch <= ' ~ arrived['lower']
                     ~ ' where arrived.rejection is null and arrived.kafka_offset > ' ~ newest[1]

@@ -169,12 +169,15 @@ def test_rows_of_an_earlier_epoch_are_missing_too(scenario: Scenario) -> None:
 @pytest.mark.parametrize(
     ("snapshots", "message"),
     [
-        ({"cdc_events": 150}, "LSN 150 of bronze.cdc_events, which holds no snapshot"),
+        (
+            {"cdc_events": 150},
+            "position 0000000000000096 of bronze.cdc_events, which holds no snap",
+        ),
         ({"orders": SECOND}, "names 'orders', which is no bronze table; known: cdc_ev"),
-        ({"cdc_events": ["x200"]}, "gives 'x200' for cdc_events; an LSN is a whole numb"),
+        ({"cdc_events": ["x200"]}, "gives 'x200' for cdc_events; a position is a text of"),
         (
             [200],
-            "cdc_lakehouse_complete_snapshots' is [200]; it maps a bronze table to the LSN",
+            "cdc_lakehouse_complete_snapshots' is [200]; it maps a bronze table to the po",
         ),
     ],
 )

@@ -52,6 +52,7 @@ class Lane:
         is_late: whether records arrive in any order, and twice.
         partitions: of the topic; None where no record has a position.
         has_composite_key: whether the key is two columns.
+        connector: whose positions its records have; they count as LSNs do.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Lane:
     is_late: bool = False
     partitions: int | None = 1
     has_composite_key: bool = False
+    connector: str = "postgresql"
 
     @property
     def source_table(self) -> str:
@@ -86,6 +88,20 @@ LANES = (
     Lane("no_offsets", (*DELETES, "snapshot", "gap"), is_late=True, partitions=None),
     Lane("partitions", (*DELETES, *READS, "resend"), is_late=True, partitions=3),
     Lane("composite", DELETES, is_late=True, leaves_out=True, has_composite_key=True),
+    Lane(
+        "binlog",
+        (*DELETES, *READS, "resend"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+        connector="mariadb",
+    ),
+    Lane(
+        "transaction_log",
+        (*DELETES, *READS, "resend"),
+        is_late=True,
+        connector="sqlserver",
+    ),
     Lane(
         "everything",
         (*DELETES, *READS, "resend"),
@@ -385,7 +401,8 @@ class Placed:
         history = self.outcome.history
         is_flat = history is None or history.form == "flattened"
         form = flattened if is_flat else envelope
-        value = form(event.op, row, lsn, event.time, self.outcome.lane.source_table)
+        lane = self.outcome.lane
+        value = form(event.op, row, lsn, event.time, lane.source_table, lane.connector)
         offset = None if event.offset is None else event.offset + base
         return kafka_record(
             key, value, offset, self.outcome.lane.topic, event.partition, event.time

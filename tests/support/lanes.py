@@ -23,7 +23,7 @@ from tests.support.histories import (
 )
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
-from tests.support.records import Row
+from tests.support.records import Row, position_at
 from tests.support.reference import Version, fold
 from tests.support.tables import Tables
 
@@ -219,8 +219,9 @@ def _wrong_values(
         **{name: _in_silver(name, value) for name, value in expected.values.items()},
     }
     if not event.is_read:
-        wanted["source_lsn"] = (event.lsn or 0) + base
-        wanted["source_position"] = f"{wanted['source_lsn']:016x}"
+        connector, lsn = placed.outcome.lane.connector, (event.lsn or 0) + base
+        wanted["source_lsn"] = lsn if connector == "postgresql" else None
+        wanted["source_position"] = position_at(connector, lsn)
     for name, value in wanted.items():
         if row[name] != value:
             yield f"key {key}: {name} is {row[name]!r}, not {value!r}"

@@ -34,14 +34,55 @@ def record(
     }
 
 
+def source_at(connector: str, lsn: int | None) -> Row:
+    """What a connector says of an event's place, in a log whose places count as LSNs do.
+
+    Files, transactions and changes are short, so that few places differ in all parts.
+    """
+    if connector == "postgresql":
+        return {"lsn": lsn}
+    if connector == "mariadb":
+        if lsn is None:
+            return {"file": None, "pos": None, "row": None}
+        return {
+            "file": f"binlog.{lsn // 1_000 + 1:06d}",
+            "pos": lsn % 1_000 // 10,
+            "row": lsn % 10,
+        }
+    assert connector == "sqlserver"
+    if lsn is None:
+        return {"commit_lsn": None, "change_lsn": None, "event_serial_no": None}
+    return {
+        "commit_lsn": f"{lsn // 10_000:08x}:{lsn % 10_000 // 100:08x}:0003",
+        "change_lsn": f"{lsn // 10_000:08x}:{lsn % 100 // 10:08x}:0002",
+        "event_serial_no": lsn % 10,
+    }
+
+
+def position_at(connector: str, lsn: int) -> str:
+    """The position that bronze has of the same place."""
+    source = source_at(connector, lsn)
+    if connector == "mariadb":
+        return f"{source['file'][-6:]:0>10}/{source['pos']:010d}/{source['row']:010d}"
+    if connector == "sqlserver":
+        serial = f"{source['event_serial_no']:010d}"
+        return f"{source['commit_lsn']}/{source['change_lsn']}/{serial}"
+    return f"{lsn:016x}"
+
+
 def flattened(
     op: str,
     row: Row,
     lsn: int | None,
     ts_ms: int = START_MS,
     table: str = "cdc_events",
+    connector: str | None = None,
 ) -> dict[str, Any]:
-    """A change as Debezium's unwrap transform writes it."""
+    """A change as Debezium's unwrap transform writes it.
+
+    PostgreSQL's may leave the connector's name out, and do where none is given.
+    """
+    source = source_at(connector or "postgresql", lsn)
     return {
         **row,
         "__deleted": "true" if op == "d" else "false",
@@ -49,7 +90,8 @@ def flattened(
         "__db": "northwind",
         "__table": table,
         "__schema": "datalake",
-        "__lsn": lsn,
+        **({"__connector": connector} if connector else {}),
+        **{f"__{name}": value for name, value in source.items()},
         "__source_ts_ms": ts_ms,
     }
 
@@ -60,17 +102,18 @@ def envelope(
     lsn: int | None,
     ts_ms: int = START_MS,
     table: str = "cdc_events",
+    connector: str = "postgresql",
 ) -> dict[str, Any]:
     """A change as Debezium writes it without a transform."""
     return {
         "before": row if op == "d" else None,
         "after": None if op == "d" else row,
         "source": {
-            "connector": "postgresql",
+            "connector": connector,
             "db": "northwind",
             "schema": "datalake",
             "table": table,
-            "lsn": lsn,
+            **source_at(connector, lsn),
             "ts_ms": ts_ms,
         },
         "op": op,

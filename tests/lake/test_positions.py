@@ -1,0 +1,222 @@
+"""The positions that the ingest makes of what each connector says, and those it rejects."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from ingest.positions import CONNECTORS
+from tests.support.lake import Lake
+from tests.support.parser import classify
+from tests.support.records import START_MS, Row
+
+Source = dict[str, Any]
+
+READ = "only a snapshot read may lack it"
+
+# The `source` of events as Debezium's pages on each connector document it, without what the
+# ingest does not read: https://debezium.io/documentation/reference/stable/connectors/
+POSTGRESQL = {"connector": "postgresql", "lsn": 24_023_128}
+MYSQL = {"connector": "mysql", "file": "mysql-bin.000003", "pos": 484, "row": 0}
+MARIADB = {"connector": "mariadb", "file": "binlog.000042", "pos": 9_876, "row": 12}
+SQLSERVER = {
+    "connector": "sqlserver",
+    "change_lsn": "00000027:00000ac0:0002",
+    "commit_lsn": "00000027:00000ac0:0007",
+    "event_serial_no": "2",
+}
+SQLSERVER_READ = {
+    "connector": "sqlserver",
+    "change_lsn": None,
+    "commit_lsn": "00000025:00000d98:00a2",
+    "event_serial_no": None,
+}
+POSITIONS: list[tuple[str, Source, str]] = [
+    ("c", POSTGRESQL, "00000000016e9058"),
+    ("u", MYSQL, "0000000003/0000000484/0000000000"),
+    ("d", MARIADB, "0000000042/0000009876/0000000012"),
+    ("r", MYSQL | {"snapshot": "last"}, "0000000003/0000000484/0000000000"),
+    ("c", MYSQL | {"file": "a.b.2147483647"}, "2147483647/0000000484/0000000000"),
+    ("c", MYSQL | {"pos": 4_294_967_295}, "0000000003/4294967295/0000000000"),
+    (
+        "u",
+        SQLSERVER,
+        "00000027:00000ac0:0007/00000027:00000ac0:0002/0000000002",
+    ),
+    (
+        "r",
+        SQLSERVER_READ,
+        "00000025:00000d98:00a2/00000000:00000000:0000/0000000000",
+    ),
+]
+# A read that says nothing of its place is ordered by its offset.
+NO_POSITIONS: list[Source] = [
+    {"connector": "postgresql", "lsn": None},
+    {"connector": "mysql"},
+    {"connector": "sqlserver", "change_lsn": None, "commit_lsn": None},
+]
+BINLOG = "a file name that ends with its number, a position of 32 bits and a row"
+COMMIT = "commit LSN, change LSN and serial number"
+REJECTED: list[tuple[str, Source, str]] = [
+    ("c", {"lsn": 2**63}, f"'{2**63}' is not an LSN: a number of 63 bits"),
+    ("r", {"lsn": "x"}, "'x' is not an LSN: a number of 63 bits"),
+    ("u", {}, f"operation 'u' without an LSN: {READ}"),
+    ("u", {"connector": "mysql"}, f"operation 'u' without a binlog position: {READ}"),
+    (
+        "u",
+        MYSQL | {"row": None},
+        f"'mysql-bin.000003 484' is not a binlog position: {BINLOG}",
+    ),
+    (
+        "r",
+        MYSQL | {"file": "mysql-bin"},
+        f"'mysql-bin 484 0' is not a binlog position: {BINLOG}",
+    ),
+    (
+        "c",
+        MYSQL | {"file": "binlog.2147483648"},
+        f"'binlog.2147483648 484 0' is not a binlog position: {BINLOG}",
+    ),
+    (
+        "c",
+        MYSQL | {"pos": -1},
+        f"'mysql-bin.000003 -1 0' is not a binlog position: {BINLOG}",
+    ),
+    (
+        "c",
+        MYSQL | {"pos": 2**32},
+        f"'mysql-bin.000003 4294967296 0' is not a binlog position: {BINLOG}",
+    ),
+    ("c", SQLSERVER_READ, f"operation 'c' without a commit LSN: {READ}"),
+    (
+        "u",
+        SQLSERVER | {"event_serial_no": None},
+        f"operation 'u' without a commit LSN: {READ}",
+    ),
+    (
+        "u",
+        SQLSERVER | {"commit_lsn": "00000027:00000ac0"},
+        "'00000027:00000ac0 00000027:00000ac0:0002 2' is not a commit LSN: " + COMMIT,
+    ),
+    (
+        "u",
+        SQLSERVER | {"change_lsn": "NULL"},
+        "'00000027:00000ac0:0007 NULL 2' is not a commit LSN: " + COMMIT,
+    ),
+    (
+        "c",
+        {"connector": "oracle", "scn": "2122184"},
+        "unknown connector 'oracle': the ingest knows the positions of "
+        + ", ".join(CONNECTORS),
+    ),
+]
+FORMS = ("envelope", "names", "source_names")
+
+
+def event(op: str, source: Source, form: str) -> Row:
+    """A change in Debezium's envelope, or flattened with either way to name its fields."""
+    if form == "envelope":
+        row = {"id": 1}
+        return {
+            "op": op,
+            "before": row if op == "d" else None,
+            "after": None if op == "d" else row,
+            "source": {**source, "ts_ms": START_MS, "table": "cdc_events"},
+        }
+    prefix = "__" if form == "names" else "__source_"
+    return {
+        "id": 1,
+        "__op": op,
+        "__table": "cdc_events",
+        "__source_ts_ms": START_MS,
+        **{f"{prefix}{name}": value for name, value in source.items()},
+    }
+
+
+CASES = {
+    (op, str(source), form): event(op, source, form)
+    for form in FORMS
+    for op, source in [
+        *((op, source) for op, source, _ in [*POSITIONS, *REJECTED]),
+        *(("r", source) for source in NO_POSITIONS),
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def rows(lake: Lake) -> dict[tuple[str, str, str], Row]:
+
+    found = classify(lake, [json.dumps(value) for value in CASES.values()])
+    return {case: row for case, row in zip(CASES, found, strict=True) if row is not None}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("op", "source", "position"), POSITIONS)
+def test_position_of_a_connector(
+    rows: dict[tuple[str, str, str], Row], form: str, op: str, source: Source, position: str
+) -> None:
+    row = rows[op, str(source), form]
+    assert (row["reason"], row["source_position"]) == (None, position)
+    assert (row["op"], row["source_table"]) == (op, "cdc_events")
+    assert row["source_lsn"] == source.get("lsn")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("source", NO_POSITIONS)
+def test_read_without_a_position(
+    rows: dict[tuple[str, str, str], Row], form: str, source: Source
+) -> None:
+    row = rows["r", str(source), form]
+    assert (row["reason"], row["source_position"], row["source_lsn"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("op", "source", "reason"), REJECTED)
+def test_position_that_is_malformed(
+    rows: dict[tuple[str, str, str], Row], form: str, op: str, source: Source, reason: str
+) -> None:
+    row = rows[op, str(source), form]
+    assert (row["destination"], row["reason"]) == ("rejected_events", reason)
+
+
+def test_positions_sort_as_the_log_does(lake: Lake) -> None:
+    """Random places of each log: their texts sort as their numbers do."""
+
+    draw = random.Random(20_261_122)
+
+    def size() -> int:
+        return draw.getrandbits(draw.choice((1, 4, 16, 31)))
+
+    binlog = sorted({(size(), size(), size()) for _ in range(200)})
+    lsns = [f"{size():08x}:{size():08x}:{draw.getrandbits(16):04x}" for _ in range(30)]
+    changes = sorted(
+        {
+            (*(int(part, 16) for part in f"{commit}:{change}".split(":")), serial)
+            for commit in lsns[:10]
+            for change in lsns
+            for serial in (1, 2, 10)
+        }
+    )
+    sources = [
+        MYSQL | {"file": f"b.{file:06d}", "pos": pos, "row": row}
+        for file, pos, row in binlog
+    ]
+    sources += [
+        SQLSERVER
+        | {
+            "commit_lsn": "{:08x}:{:08x}:{:04x}".format(*change[:3]),
+            "change_lsn": "{:08x}:{:08x}:{:04x}".format(*change[3:6]),
+            "event_serial_no": change[6],
+        }
+        for change in changes
+    ]
+    found = classify(
+        lake, [json.dumps(event("u", source, "envelope")) for source in sources]
+    )
+    positions = [row["source_position"] for row in found if row is not None]
+    assert None not in positions
+    for part in (positions[: len(binlog)], positions[len(binlog) :]):
+        assert part == sorted(set(part))
