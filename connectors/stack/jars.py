@@ -14,6 +14,7 @@ from lake.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
 POM = PROJECT / "connectors" / "pom.xml"
+MARIADB_POM = PROJECT / "connectors" / "mariadb" / "pom.xml"
 JARS = PROJECT / ".venv" / "stack"
 KAFKA = JARS / "kafka"
 PLUGINS = JARS / "plugins"
@@ -31,6 +32,19 @@ def fetch() -> bool:
     """
     folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium"}
     return copy_dependencies(POM, folders, JARS / "pom.sha256")
+
+
+def fetch_mariadb() -> bool:
+    """Make the folder of Debezium's connector for MariaDB, beside the other plugins.
+
+    Returns:
+        Whether anything had to be fetched.
+
+    Raises:
+        UserError: Maven is missing, or it failed.
+    """
+    folders = {"mariadb": PLUGINS / "mariadb"}
+    return copy_dependencies(MARIADB_POM, folders, JARS / "mariadb.sha256")
 
 
 def copy_dependencies(pom: Path, folders: dict[str, Path], stamp: Path) -> bool:

@@ -298,7 +298,7 @@ def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> Non
     failed, counts = done.out.splitlines()
     assert failed.startswith("the build failed (")
     assert counts == "read 1 records, wrote 1 events, rejected 0, skipped 0"
-    assert "LSN 5 of bronze.cdc_events, which holds no snapshot read" in done.err
+    assert f"position {5:016x} of bronze.cdc_events, which holds no snapshot" in done.err
     assert done.code == 1
 
     # What a failed build left is built although nothing is new.

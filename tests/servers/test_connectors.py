@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from connectors.stack.connect import Connect
 from connectors.stack.stack import CONNECTORS, Stack
 from tests.support.project import PROJECT
 
@@ -22,17 +23,17 @@ def configuration(name: str) -> dict[str, str]:
     return content
 
 
-def validated(stack: Stack, name: str, config: dict[str, str]) -> dict[str, Any]:
+def validated(connect: Connect, name: str, config: dict[str, str]) -> dict[str, Any]:
     """Connect's answer on every setting that it and the connector read."""
     plugin = config["connector.class"]
-    answer = stack.connect.ask(
+    answer = connect.ask(
         "PUT", f"/connector-plugins/{plugin}/config/validate", {**config, "name": name}
     )
     return {entry["value"]["name"]: entry for entry in answer["configs"]}
 
 
-def unread(stack: Stack, name: str, config: dict[str, str]) -> set[str]:
-    listed = validated(stack, name, config).keys()
+def unread(connect: Connect, name: str, config: dict[str, str]) -> set[str]:
+    listed = validated(connect, name, config).keys()
     return {
         key for key in config if key not in listed and not key.startswith(TOPIC_CREATION)
     }
@@ -41,8 +42,8 @@ def unread(stack: Stack, name: str, config: dict[str, str]) -> set[str]:
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_every_setting_of_a_source_is_read(stack: Stack, name: str) -> None:
     config = stack.configuration(name)
-    assert unread(stack, name, config) == set()
-    entries = validated(stack, name, config)
+    assert unread(stack.connect, name, config) == set()
+    entries = validated(stack.connect, name, config)
     errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
     assert {key: error for key, error in errors.items() if error} == {}
 
@@ -55,7 +56,7 @@ def test_unknown_setting_is_detected(stack: Stack) -> None:
         "heartbeat.interval": "1000",
     }
     config = stack.configuration("source-outbox") | misspelt
-    assert unread(stack, "source-outbox", config) == misspelt.keys()
+    assert unread(stack.connect, "source-outbox", config) == misspelt.keys()
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
@@ -76,7 +77,7 @@ def test_setting_that_validate_does_not_list_is_read(stack: Stack, name: str) ->
 @pytest.mark.parametrize("name", CONNECTORS)
 def test_a_source_has_no_setting_at_its_default(stack: Stack, name: str) -> None:
     config = stack.configuration(name)
-    entries = validated(stack, name, config)
+    entries = validated(stack.connect, name, config)
     at_default = {
         key
         for key, value in config.items()

@@ -59,7 +59,7 @@ def outcomes(
         assert (ingested.code, ingested.counts) == (0, (count, count, 0, 0)), ingested.err
         # Some values stop the build of their table, which their own tests show.
         lake.try_dbt("run", *selected, project=project)
-    return outcomes_of(source, lake)
+    return outcomes_of(TYPES, source.texts(), lake)
 
 
 def cases() -> list[Any]:
@@ -91,9 +91,9 @@ def test_silver_has_the_value_or_it_is_rejected(
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
     """With WRITE_TYPES_DOC=1 in the environment, the test writes the documentation."""
-    text = types_doc.FILE.read_text(encoding="utf-8")
-    found = types_doc.replace_matrix(text, outcomes)
+    text = types_doc.POSTGRESQL.file.read_text(encoding="utf-8")
+    found = types_doc.replace_matrix(text, types_doc.POSTGRESQL, outcomes)
     if os.environ.get("WRITE_TYPES_DOC"):
-        types_doc.FILE.write_text(found, encoding="utf-8")
+        types_doc.POSTGRESQL.file.write_text(found, encoding="utf-8")
     else:
         assert text == found, "docs/types.md is out of date: run with WRITE_TYPES_DOC=1"

@@ -25,12 +25,16 @@ class Storm:
         seed: of the choices; the interleaving is the machine's.
         transactions: how many in all.
         connections: how many write at the same time.
+        transact: makes the changes of one transaction; Northwind's where none is given.
+        driver_error: what the database's driver raises.
     """
 
     connect: Callable[[], Any]
     seed: int
     transactions: int
     connections: int = 4
+    transact: Callable[[Any, random.Random], None] | None = None
+    driver_error: type[Exception] = psycopg2.Error
     committed: int = 0
     errors: list[BaseException] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -58,6 +62,7 @@ class Storm:
     def _run(self, number: int) -> None:
         draw = random.Random(self.seed * 1_000 + number)
         connection = None
+        transact = self.transact or _transaction
         try:
             for _ in range(self.transactions // self.connections):
                 end = time.monotonic() + SECONDS_TO_RETRY
@@ -65,11 +70,11 @@ class Storm:
                 while True:
                     try:
                         connection = connection or self.connect()
-                        _transaction(connection, random.Random(plan))
+                        transact(connection, random.Random(plan))
                         connection.commit()
                         break
-                    except psycopg2.Error as error:
-                        connection = _recovered(connection)
+                    except self.driver_error as error:
+                        connection = self._recovered(connection)
                         # Deadlocks, a key that another took first, a server that restarts.
                         if time.monotonic() > end:
                             raise error
@@ -83,14 +88,13 @@ class Storm:
             if connection is not None:
                 connection.close()
 
-
-def _recovered(connection: Any) -> Any:
-    """The connection, rolled back, or None where it is lost."""
-    try:
-        connection.rollback()
-        return connection
-    except (psycopg2.Error, AttributeError):
-        return None
+    def _recovered(self, connection: Any) -> Any:
+        """The connection, rolled back, or None where it is lost."""
+        try:
+            connection.rollback()
+            return connection
+        except (self.driver_error, AttributeError):
+            return None
 
 
 def _transaction(connection: Any, draw: random.Random) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+from tests.support.mariadb_types import SECTIONS as MARIADB_SECTIONS
 from tests.support.project import PROJECT
 from tests.support.types_matrix import (
     DATE,
@@ -13,49 +16,79 @@ from tests.support.types_matrix import (
     SECTIONS,
     TIMESTAMP,
     TIMESTAMPTZ,
-    TYPES,
     Type,
     Value,
 )
 from tests.support.types_source import Outcome, Way, is_right, row_id
 
-FILE = PROJECT / "docs" / "types.md"
-BEGIN = "<!-- matrix: made by tests/servers/test_types.py -->\n"
-HEAD = "| PostgreSQL | Debezium sends | declare | silver holds |\n|---|---|---|---|\n"
 LONGEST = 44
 
 
-def replace_matrix(text: str, outcomes: dict[int, Outcome]) -> str:
+@dataclass(frozen=True)
+class Page:
+    """A page of the documentation that ends with a matrix.
+
+    Attributes:
+        file: the page.
+        database: whose types they are.
+        module: the tests that make the matrix.
+        sections: its rows, by title.
+    """
+
+    file: Path
+    database: str
+    module: str
+    sections: Mapping[str, Sequence[Type]]
+
+    @property
+    def begin(self) -> str:
+        """The line behind which the matrix stands."""
+        return f"<!-- matrix: made by tests/servers/{self.module}.py -->\n"
+
+    @property
+    def types(self) -> list[Type]:
+        """The rows of all sections."""
+        return [row for rows in self.sections.values() for row in rows]
+
+
+POSTGRESQL = Page(PROJECT / "docs/types.md", "PostgreSQL", "test_types", SECTIONS)
+MARIADB = Page(PROJECT / "docs/types-mysql.md", "MariaDB", "test_mariadb", MARIADB_SECTIONS)
+
+
+def replace_matrix(text: str, page: Page, outcomes: dict[int, Outcome]) -> str:
     """The documentation with the matrix of a run in the place of its own."""
-    return text.partition(BEGIN)[0] + BEGIN + matrix(outcomes)
+    return text.partition(page.begin)[0] + page.begin + matrix(page, outcomes)
 
 
-def matrix(outcomes: dict[int, Outcome]) -> str:
+def matrix(page: Page, outcomes: dict[int, Outcome]) -> str:
     """A Markdown table for each section."""
+    head = f"| {page.database} | Debezium sends | declare | silver holds |\n"
+    head += "|---|---|---|---|\n"
     return "".join(
-        f"\n## {title}\n\n{HEAD}" + "".join(_line(row, outcomes) for row in rows)
-        for title, rows in SECTIONS.items()
+        f"\n## {title}\n\n{head}"
+        + "".join(_line(page.types, row, outcomes) for row in rows)
+        for title, rows in page.sections.items()
     )
 
 
-def _line(row: Type, outcomes: dict[int, Outcome]) -> str:
+def _line(types: Sequence[Type], row: Type, outcomes: dict[int, Outcome]) -> str:
     first = row.values[0]
-    outcome = outcomes[row_id(TYPES, row, first, Way.INSERT)]
+    outcome = outcomes[row_id(types, row, first, Way.INSERT)]
     sent = "no such field"
     if outcome.sent is not None:
         sent = f"{_code(outcome.sent)} for {_code(first.text)}"
     name = OWN_TYPES.get(row.sql, _code(row.sql))
-    cells = (name, sent, _code(row.declared), "; ".join(_held(row, outcomes)))
+    cells = (name, sent, _code(row.declared), "; ".join(_held(types, row, outcomes)))
     return f"| {' | '.join(cells)} |\n"
 
 
-def _held(row: Type, outcomes: dict[int, Outcome]) -> list[str]:
+def _held(types: Sequence[Type], row: Type, outcomes: dict[int, Outcome]) -> list[str]:
     """What silver holds of a row's values, and what it does not."""
     is_held = False
     rejections: list[Value] = []
     faults: dict[str, dict[str, list[Value]]] = {}
     for value in row.all_values:
-        found = [outcomes[row_id(TYPES, row, value, way)] for way in Way]
+        found = [outcomes[row_id(types, row, value, way)] for way in Way]
         if not all(is_right(row, value, outcome) for outcome in found):
             fates = faults.setdefault(value.wrong_today, {})
             fates.setdefault(_fate(row, found), []).append(value)
@@ -80,7 +113,11 @@ def _fate(row: Type, found: Sequence[Outcome]) -> str:
             fates[way] = "rejected"
         elif not outcome.is_stored:
             fates[way] = "no row"
-        elif outcome.silver is not None and row.form in (DATE, TIMESTAMP, TIMESTAMPTZ):
+        elif outcome.silver is not None and row.form.silver in (
+            DATE.silver,
+            TIMESTAMP.silver,
+            TIMESTAMPTZ.silver,
+        ):
             fates[way] = _code(row.form.silver(outcome.silver))
         else:
             fates[way] = _code(outcome.silver)

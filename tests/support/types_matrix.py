@@ -48,7 +48,7 @@ def _timestamp_text(microseconds: int, zone: str = "") -> str:
     return f"{day} {time}{zone} {era}".rstrip()
 
 
-def _single(number: float) -> str:
+def single(number: float) -> str:
     """A number in single precision."""
     return repr(struct.unpack("f", struct.pack("f", number))[0])
 
@@ -111,7 +111,7 @@ TEXT = Form()
 BOOLEAN = Form(silver=lambda value: str(value).lower())
 DECIMAL = Form(silver=Decimal, source=Decimal)
 DOUBLE = Form(silver=repr, source=lambda text: repr(float(text)))
-SINGLE = Form(silver=_single, source=lambda text: _single(float(text)))
+SINGLE = Form(silver=single, source=lambda text: single(float(text)))
 DATE = Form(silver=_date_text)
 TIMESTAMP = Form(silver=_timestamp_text)
 TIMESTAMPTZ = Form(silver=lambda value: _timestamp_text(value, "+00"))

@@ -205,10 +205,7 @@ class TypesSource:
         )
 
     def _table(self, row: Type) -> str:
-        """A row's source table: the first of its group without a column of its name."""
-        before = self.types[: self.types.index(row)]
-        place = (row.group, row.column)
-        return f"{row.group}_{sum((it.group, it.column) == place for it in before)}"
+        return source_table(self.types, row)
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
@@ -268,23 +265,31 @@ def _insert_after(file: Path, line: str, text: str) -> None:
     file.write_text(before.replace(line, line + text))
 
 
-def outcomes_of(source: TypesSource, lake: Lake) -> dict[int, Outcome]:
-    """What became of every value, by key."""
-    texts = source.texts()
+def source_table(types: Sequence[Type], row: Type) -> str:
+    """A row's source table: the first of its group without a column of its name."""
+    before = types[: types.index(row)]
+    place = (row.group, row.column)
+    return f"{row.group}_{sum((it.group, it.column) == place for it in before)}"
+
+
+def outcomes_of(
+    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
+) -> dict[int, Outcome]:
+    """What became of every value, by key; ``texts`` are the source's."""
     reasons = {row["event_id"]: row["reason"] for row in lake.rows("silver.rejected_rows")}
     found: dict[int, Outcome] = {}
-    for group in {row.group for row in source.types}:
+    for group in {row.group for row in types}:
         newest: dict[int, Any] = {}
         bronze = lake.rows(f"bronze.{group}")
         for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
             newest[int(re.findall(r"\d+", event["key"])[0])] = event
         stored = _stored(lake, group)
-        for row in source.types:
+        for row in types:
             if row.group != group:
                 continue
             for value in row.all_values:
                 for way in Way:
-                    key = row_id(source.types, row, value, way)
+                    key = row_id(types, row, value, way)
                     event = newest[key]
                     found[key] = Outcome(
                         source=texts[key],

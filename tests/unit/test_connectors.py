@@ -16,6 +16,7 @@ from tests.support.project import PROJECT
 FOLDER = PROJECT / "connectors"
 SINKS = {"sink-s3-lenses": "lenses", "sink-s3-confluent": "confluent"}
 BOTH_SOURCES = "Both sources"
+MARIADB = "source-mariadb"
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
@@ -38,10 +39,10 @@ def test_every_setting_of_a_sink_is_on_its_list(name: str, kind: str) -> None:
     assert "partitionby" not in kcql.lower()
 
 
-@pytest.mark.parametrize("name", [*CONNECTORS, *SINKS])
+@pytest.mark.parametrize("name", [*CONNECTORS, MARIADB, *SINKS])
 def test_the_readme_says_why_of_every_setting(name: str) -> None:
     readme = (FOLDER / "README.md").read_text()
-    heading = f"`{name}.json`" if name in SINKS else BOTH_SOURCES
+    heading = BOTH_SOURCES if name in CONNECTORS else f"`{name}.json`"
     section = readme.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| `")]
     explained = [key for row in rows for key in re.findall(r"`([^`]+)`", row[0])]
@@ -49,7 +50,7 @@ def test_the_readme_says_why_of_every_setting(name: str) -> None:
     assert all(len(row[1]) > 3 for row in rows)
 
 
-@pytest.mark.parametrize("name", [*CONNECTORS, *SINKS])
+@pytest.mark.parametrize("name", [*CONNECTORS, MARIADB, *SINKS])
 def test_a_file_is_sorted_and_holds_no_secret(name: str) -> None:
     config = configuration(name)
     assert list(config) == sorted(config)

@@ -1,0 +1,1 @@
+"""A MariaDB source: its server, its rights, its connector."""

@@ -1,0 +1,439 @@
+"""A real MariaDB and Debezium's connector for it: positions, a storm, its types."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pymysql
+import pytest
+
+from connectors.mariadb.server import find_binary
+from connectors.stack import jars
+from lake.errors import UserError
+from tests.conftest import NewLake
+from tests.servers.test_connectors import unread, validated
+from tests.support import types_doc
+from tests.support.lake import Lake
+from tests.support.mariadb import CONNECTOR, MariaDBStack
+from tests.support.mariadb_source import (
+    NOT_STRICT,
+    SHOP,
+    TABLES,
+    MariaDBTypes,
+    change_shop,
+    set_epoch,
+    silver_rows,
+    source_rows,
+    topics_of,
+    write_shop,
+)
+from tests.support.mariadb_types import TYPES
+from tests.support.ports import start_on_free_ports
+from tests.support.project import copy_project
+from tests.support.records import Row
+from tests.support.storm import Storm
+from tests.support.types_matrix import Type, Value
+from tests.support.types_source import Outcome, Way, declare, is_right, outcomes_of, row_id
+
+pytestmark = pytest.mark.timeout(900)
+
+SHOP_TOPICS = "shop.datalake"
+SEED = 20_261_122
+TRANSACTIONS = 400
+FAULTS = ("connect", "mariadb", "spark", "broker")
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDBStack]:
+    """Skips where the machine lacks what it needs; in CI that is a failure."""
+    try:
+        find_binary("mariadbd")
+        jars.find_java()
+        jars.fetch()
+        jars.fetch_mariadb()
+    except UserError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
+    root.chmod(0o755)  # MariaDB's own user must enter it
+
+    def start(free_port: Any) -> MariaDBStack:
+        stack = MariaDBStack(root / "stack", "datalake", free_port)
+        try:
+            stack.start()
+        except BaseException:
+            stack.stop()
+            raise
+        return stack
+
+    stack = start_on_free_ports(start)
+    try:
+        yield stack
+    finally:
+        stack.stop()
+        root.rmdir()
+
+
+def test_every_setting_of_the_connector_is_read(mariadb: MariaDBStack) -> None:
+    """But those of a topic that it makes itself, which no list has."""
+    config = mariadb.configuration()
+    assert unread(mariadb.connect, CONNECTOR, config) == set()
+    entries = validated(mariadb.connect, CONNECTOR, config)
+    errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
+    assert {key: error for key, error in errors.items() if error} == {}
+
+
+# The shop: a storm, and a server whose binary log starts again.
+
+
+class Shop:
+    """The shop's database, its connector, and a lake that follows it."""
+
+    def __init__(self, stack: MariaDBStack, lake: Lake, project: Path) -> None:
+        self.stack = stack
+        self.lake = lake
+        self.project = project
+        self.said: list[str] = []
+        self.kept: dict[str, Any] = {}
+
+    def ingest(self) -> None:
+        """Bring what Kafka has to bronze."""
+        ingested = self.lake.ingest_kafka(
+            *("--bootstrap-servers", self.stack.bootstrap_servers),
+            *("--topics", str(self.project / "topics.toml")),
+            *("--topic", *topics_of(SHOP_TOPICS)),
+        )
+        assert ingested.code == 0, ingested.err
+
+    def build(self, *arguments: str) -> None:
+        answer = self.lake.dbt("run", *arguments, project=self.project)
+        self.said = answer["said"]
+
+    def differences(self) -> dict[str, list[Any]]:
+        """Rows of which silver and the source differ, by table."""
+        found: dict[str, list[Any]] = {}
+        for table in TABLES:
+            expected = source_rows(self.stack.server, self.stack.database, table)
+            silver = silver_rows(self.lake.rows(f"silver.{table}"), table)
+            assert len(expected) > 20
+            found[table] = [
+                (key, expected.get(key), silver.get(key))
+                for key in expected.keys() | silver.keys()
+                if expected.get(key) != silver.get(key)
+            ]
+        return found
+
+    def bronze(self, table: str) -> list[Row]:
+        rows = self.lake.rows(f"bronze.{table}")
+        return sorted(rows, key=lambda row: row["kafka_offset"])
+
+
+@pytest.fixture(scope="module")
+def shop(
+    mariadb: MariaDBStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+) -> Shop:
+    """After a snapshot, and a storm with faults."""
+    project = write_shop(tmp_path_factory.mktemp("shop") / "project", SHOP_TOPICS)
+    mariadb.server.execute(*SHOP.split(";"), database=mariadb.database)
+    # The log's files are short, so that the storm's positions are of many.
+    mariadb.server.execute("set global max_binlog_size = 65536")
+    mariadb.register(**{"table.include.list": "datalake.(customers|orders|order_lines)"})
+    shop = Shop(mariadb, new_lake(), project)
+    shop.ingest()
+    shop.build()
+    shop.kept["after the snapshot"] = shop.differences()
+
+    draw = random.Random(SEED)
+    storm = Storm(
+        lambda: mariadb.server.connect(database=mariadb.database),
+        seed=SEED,
+        transactions=TRANSACTIONS,
+        transact=change_shop,
+        driver_error=pymysql.err.Error,
+    )
+    storm.start()
+    for fault in FAULTS:
+        time.sleep(draw.uniform(0.5, 2))
+        if fault == "spark":
+            kill_during_build(shop, draw)
+        else:
+            mariadb.kill(fault)
+            with suppress(AssertionError):  # Kafka may be on its way up
+                shop.ingest()
+    storm.wait()
+    assert storm.committed == TRANSACTIONS
+    mariadb.wait_until_caught_up()
+    shop.ingest()
+    shop.build()
+    shop.kept["after the storm"] = shop.differences()
+    return shop
+
+
+def kill_during_build(shop: Shop, draw: random.Random) -> None:
+    """Kill the ingest's and the build's process at a random moment of a build."""
+    shop.ingest()
+    killer = threading.Timer(draw.uniform(1, 4), shop.lake.spark.kill)
+    killer.start()
+    with suppress(AssertionError, OSError, ValueError):
+        shop.build()
+    killer.join()
+
+
+def test_snapshot_is_equal_to_the_source(shop: Shop) -> None:
+    assert shop.kept["after the snapshot"] == {table: [] for table in TABLES}
+
+
+def test_silver_is_equal_to_the_source_after_a_storm(shop: Shop) -> None:
+    assert shop.kept["after the storm"] == {table: [] for table in TABLES}
+    assert shop.lake.rows("bronze.rejected_events") == []
+
+
+def test_a_full_refresh_gives_the_same(shop: Shop) -> None:
+    before = {table: shop.lake.rows(f"silver.{table}") for table in TABLES}
+    shop.build("--full-refresh")
+    for table, rows in before.items():
+        after = {row[TABLES[table][0][0]]: row for row in shop.lake.rows(f"silver.{table}")}
+        live = [row for row in rows if not row["is_deleted"]]
+        if len(TABLES[table][0]) == 1:
+            for row in live:
+                assert _own(after[row[TABLES[table][0][0]]]) == _own(row)
+    assert shop.differences() == {table: [] for table in TABLES}
+
+
+def _own(row: Row) -> Row:
+    """A row without what its writing decides."""
+    return {
+        name: value
+        for name, value in row.items()
+        if not name.startswith("_hoodie_") and name not in ("ingest_batch", "ingested_at")
+    }
+
+
+def test_positions_are_of_the_binary_log(shop: Shop) -> None:
+    """A key's rise, but for what was delivered twice; many files and rows take part."""
+    places: set[str] = set()
+    for table in TABLES:
+        newest: dict[str, str] = {}
+        delivered: dict[str, set[tuple[str, str]]] = {}
+        for event in shop.bronze(table):
+            value = json.loads(event["value"])
+            number = int(value["__file"].rpartition(".")[2])
+            position = f"{number:010d}/{value['__pos']:010d}/{value['__row']:010d}"
+            assert (event["source_position"], event["source_lsn"]) == (position, None)
+            places.add(position)
+            if event["op"] == "r":
+                assert value["__row"] == 0
+                continue
+            event_of = (position, event["op"])
+            if event_of in delivered.setdefault(event["key"], set()):
+                continue
+            delivered[event["key"]].add(event_of)
+            assert position > newest.get(event["key"], ""), event
+            newest[event["key"]] = position
+    assert len({place.partition("/")[0] for place in places}) > 3
+    assert max(int(place.rpartition("/")[2]) for place in places) > 5
+
+
+def test_key_change_is_a_delete_and_a_create_with_one_position(shop: Shop) -> None:
+    events = shop.bronze("orders")
+    deleted = {row["source_position"]: row["key"] for row in events if row["op"] == "d"}
+    created = {row["source_position"]: row["key"] for row in events if row["op"] == "c"}
+    changes = deleted.keys() & created.keys()
+    assert len(changes) > 10
+    assert all(deleted[place] != created[place] for place in changes)
+
+
+def test_binary_log_that_starts_again_needs_a_higher_epoch(shop: Shop) -> None:
+    """New events lose, and a warning says so; in a new epoch, with the reads of a complete
+    snapshot, silver equals the source again."""
+    stack, server = shop.stack, shop.stack.server
+    stack.connect.remove(CONNECTOR)
+    server.execute(
+        "reset master",
+        "delete from orders where order_id % 5 = 0",
+        "update orders set freight = 7 where order_id % 3 = 0",
+        database=stack.database,
+    )
+    # The history of the tables' schemas starts again as well.
+    history = {"schema.history.internal.kafka.topic": "schema-history.again"}
+    tables = {"table.include.list": "datalake.(customers|orders|order_lines)"}
+    set_epoch(shop.project, SHOP_TOPICS, 1)
+    stack.register(**history, **tables)
+    server.execute(
+        "update orders set freight = 8 where order_id % 7 = 0", database=stack.database
+    )
+    stack.wait_until_caught_up()
+    shop.ingest()
+    snapshots = {
+        table: max(row["source_position"] for row in shop.bronze(table) if is_new_read(row))
+        for table in TABLES
+    }
+    assert set(snapshots.values()) == {min(snapshots.values())}
+    assert snapshots["orders"].startswith("0000000001/")
+    variable = {"cdc_lakehouse_complete_snapshots": snapshots}
+    shop.build("--vars", json.dumps(variable))
+    assert shop.differences() == {table: [] for table in TABLES}
+
+    set_epoch(shop.project, SHOP_TOPICS, 0)
+    server.execute(
+        "update customers set name = 'of an older epoch'", database=stack.database
+    )
+    stack.wait_until_caught_up()
+    shop.ingest()
+    shop.build()
+    assert any("new events of bronze.customers arrived" in text for text in shop.said)
+    assert shop.differences()["customers"]
+
+
+def is_new_read(row: Row) -> bool:
+    return bool(row["op"] == "r" and row["source_epoch"] == 1)
+
+
+# The types.
+
+
+ZERO_DATES = """
+    create table zero_dates (
+        id int primary key,
+        day date not null default '2020-01-02',
+        month date not null
+    )
+"""
+
+
+@dataclass
+class TypesRun:
+    """What became of the types.
+
+    Attributes:
+        outcomes: of every value, by key.
+        zero_dates: what Debezium sent of a row of zero dates.
+    """
+
+    outcomes: dict[int, Outcome]
+    zero_dates: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def types_run(
+    mariadb: MariaDBStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+) -> TypesRun:
+    """After the snapshot's build and an increment."""
+    project = copy_project(tmp_path_factory.mktemp("types") / "project")
+    database = "types"
+    mariadb.server.execute(
+        f"create database {database}", f"grant select on {database}.* to 'debezium'@'%'"
+    )
+    source = MariaDBTypes(mariadb.server, database, TYPES)
+    source.create()
+    mariadb.server.execute(NOT_STRICT, ZERO_DATES, database=database)
+    topics = {f"types.{database}.{table}": its for table, its in source.tables().items()}
+    selected = declare(project, TYPES, topics)
+    zero_dates = f"types.{database}.zero_dates"
+    topics_file = project / "ingest/topics.toml"
+    topics_file.write_text(
+        topics_file.read_text().replace(
+            "[topics]\n", f'[topics]\n"{zero_dates}" = "zero_dates"\n'
+        )
+    )
+    mariadb.register(
+        "types",
+        **{
+            "database.include.list": database,
+            "database.server.id": "5402",
+            "schema.history.internal.kafka.topic": "schema-history.types",
+            "topic.prefix": "types",
+        },
+    )
+    lake = new_lake()
+    # Of every value: two rows in the snapshot; then an insert and an update.
+    count = 2 * sum(len(row.all_values) for row in TYPES)
+    for has_snapshot in (False, True):
+        if has_snapshot:
+            source.change()
+            mariadb.server.execute(
+                NOT_STRICT,
+                "insert into zero_dates values (1, '0000-00-00', '0000-00-00')",
+                database=database,
+            )
+            topics[zero_dates] = "zero_dates"
+            count += 1
+        mariadb.wait_until_caught_up()
+        ingested = lake.ingest_kafka(
+            *("--bootstrap-servers", mariadb.bootstrap_servers),
+            *("--topics", str(topics_file), "--topic", *topics),
+        )
+        assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
+        # An update to the value that a row has is no event.
+        assert ingested.counts[0] <= count
+        lake.dbt("run", *selected, project=project)
+    mariadb.connect.remove("types")
+    [event] = lake.rows("bronze.zero_dates")
+    return TypesRun(
+        outcomes_of(TYPES, source.texts(), lake), zero_dates=json.loads(event["value"])
+    )
+
+
+@pytest.fixture(scope="module")
+def outcomes(types_run: TypesRun) -> dict[int, Outcome]:
+    """What became of every value, by key."""
+    return types_run.outcomes
+
+
+def cases() -> list[Any]:
+    """Every value, with a readable name; a strict xfail where it is wrong today."""
+    found = []
+    for row in TYPES:
+        for number, value in enumerate(row.all_values):
+            known = [pytest.mark.xfail(strict=True, reason=value.wrong_today)]
+            text = "null" if value.text is None else ascii(value.text)[1:25]
+            name = re.sub(r"\s+", "_", f"{row.sql}-{row.declared}-{number}-{text}")
+            marks = known if value.wrong_today else []
+            found.append(pytest.param(row, value, marks=marks, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("row", "value"), cases())
+def test_silver_has_the_value_or_it_is_rejected(
+    outcomes: dict[int, Outcome], row: Type, value: Value
+) -> None:
+    """By a snapshot, an insert and an update."""
+    found = {way: outcomes[row_id(TYPES, row, value, way)] for way in Way}
+    faults = {
+        way.name.lower(): outcome
+        for way, outcome in found.items()
+        if not is_right(row, value, outcome)
+    }
+    assert not faults
+
+
+def test_zero_date_takes_the_default_of_a_column_that_is_not_null(
+    types_run: TypesRun,
+) -> None:
+    """Or the first day of 1970: nothing can tell it from the value."""
+    days = (date(2020, 1, 2) - date(1970, 1, 1)).days
+    assert (types_run.zero_dates["day"], types_run.zero_dates["month"]) == (days, 0)
+
+
+def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
+    """With WRITE_TYPES_DOC=1 in the environment, the test writes the documentation."""
+    page = types_doc.MARIADB
+    text = page.file.read_text(encoding="utf-8")
+    found = types_doc.replace_matrix(text, page, outcomes)
+    if os.environ.get("WRITE_TYPES_DOC"):
+        page.file.write_text(found, encoding="utf-8")
+    else:
+        assert text == found, f"{page.file} is out of date: run with WRITE_TYPES_DOC=1"
