@@ -328,7 +328,7 @@ def _update_many(cursor: Any, draw: random.Random) -> None:
 
 def _move_orders(cursor: Any, draw: random.Random) -> None:
     """Change the keys of neighbours by one statement, from the highest on."""
-    begin = draw.randint(1, 2_000)
+    begin = _order(cursor, draw) or 0
     cursor.execute(
         "update ignore orders set order_id = order_id + 1"
         " where order_id between %s and %s order by order_id desc",
