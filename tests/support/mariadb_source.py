@@ -124,7 +124,7 @@ SHOP = """
         flags set('gift', 'fragile', 'express'),
         reference bigint unsigned,
         details json,
-        changed_at timestamp(3) not null default current_timestamp(3)
+        updated_at timestamp(3) not null default current_timestamp(3)
             on update current_timestamp(3)
     );
     create table order_lines (
@@ -160,7 +160,7 @@ TABLES: dict[str, tuple[list[str], dict[str, str]]] = {
             "flags": "string",
             "reference": "decimal(20,0) base64",
             "details": "json",
-            "changed_at": "timestamptz",
+            "updated_at": "timestamptz",
         },
     ),
     "order_lines": (
