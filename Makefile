@@ -112,7 +112,7 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	@touch $@
 
 $(JARS): .venv/installed lake/settings.py
-	@echo "setup: fetching Hudi $(HUDI_VERSION) and Spark's Kafka source"
+	@echo "setup: fetching Hudi $(HUDI_VERSION), Spark's Kafka source and its Avro"
 	@python -m ingest.jars
 	@touch $@
 

@@ -19,12 +19,12 @@ EVENT_COLUMNS = (
     "event_id string, topic string, topic_generation int, kafka_partition int, "
     "kafka_offset bigint, kafka_timestamp timestamp, key string, value string, op string, "
     "source_epoch int, source_position string, source_lsn bigint, source_ts timestamp, "
-    f"source_table string, {BATCH_COLUMNS}"
+    f"source_table string, schema_id bigint, {BATCH_COLUMNS}"
 )
 REJECTED_COLUMNS = (
     "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
     "kafka_timestamp timestamp, key string, value string, source_file string, "
-    f"reason string, {BATCH_COLUMNS}"
+    f"reason string, schema_id bigint, {BATCH_COLUMNS}"
 )
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
 ROWS_A_FILE = 50_000

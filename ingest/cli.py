@@ -15,12 +15,14 @@ import click
 from botocore.exceptions import BotoCoreError
 
 from ingest import metrics, stream
+from ingest.avro import Schemas
 from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.build import FollowUp
 from ingest.failures import explained
 from ingest.files import MEBIBYTE, FileReader
 from ingest.kafka import existing_topics, next_offsets, read_options, topic_state
+from ingest.registry import Registry
 from ingest.retry import retry_rejected
 from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
@@ -81,6 +83,13 @@ _kafka_properties = click.option(
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Kafka client properties, one `name=value` a line: TLS, SASL, IAM",
+)
+_registry = click.option(
+    "--registry",
+    "registry_url",
+    metavar="URL",
+    help="the schema registry of records in Avro (docs/sources.md); REGISTRY_USER and"
+    " REGISTRY_PASSWORD, or REGISTRY_TOKEN, say who asks",
 )
 
 
@@ -151,7 +160,7 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
 @_repeats
 @_writes_bronze
 def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: Any) -> int:
-    """Read JSON-lines files, plain or gzip, as an S3 sink writes them.
+    """Read JSON-lines (plain or gzip) or Avro files, as an S3 sink writes them.
 
     PATH is a file, a folder (with what is below it) or a glob; any URL. A file is read
     again when it has changed, and what bronze has of it is not written twice.
@@ -182,6 +191,7 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
 @click.option("--topic", "names", required=True, multiple=True, help="a topic to read")
 @click.argument("more_names", nargs=-1, metavar="[TOPIC…]")
 @_kafka_properties
+@_registry
 @click.option(
     "--from-earliest",
     is_flag=True,
@@ -200,6 +210,7 @@ def kafka(
     names: tuple[str, ...],
     more_names: tuple[str, ...],
     properties_file: Path | None,
+    registry_url: str | None,
     from_earliest: bool,
     max_records: int,
     **common: Any,
@@ -210,6 +221,7 @@ def kafka(
     unknown = sorted(set(topics) - options.topics.tables.keys())
     if unknown:
         raise UserError(f"{common['topics']} does not list the topic '{unknown[0]}'")
+    registry = None if registry_url is None else Registry(registry_url)
     with _batches(options) as batches, stop_request() as stop:
         spark = batches.bronze.spark
         properties = read_options(spark, properties_file) if properties_file else {}
@@ -223,7 +235,8 @@ def kafka(
         follow_up = FollowUp(
             batches, options.then_build, continuous=options.continuous, stop=stop
         )
-        query = stream.start(records, batches, stop, checkpoint, seconds)
+        schemas = None if registry is None else Schemas(spark, registry)
+        query = stream.start(records, batches, schemas, stop, checkpoint, seconds)
         is_done = stream.wait(query, stop, follow_up.look)
         # What goes on and on has done its work with the first batch.
         is_done = is_done or (options.continuous and query.lastProgress is not None)
@@ -268,15 +281,18 @@ def _kafka_start(
 
 @command.command("retry-rejected")
 @_topic_of_records
+@_registry
 @_writes_bronze
-def retry(topic: str | None, **common: Any) -> int:
+def retry(topic: str | None, registry_url: str | None, **common: Any) -> int:
     """Read the quarantine again, after a correction of the configuration.
 
     What is a change event now goes to its table and leaves bronze.rejected_events.
     """
     options = _options(continuous=False, interval=None, metrics_port=None, **common)
+    registry = None if registry_url is None else Registry(registry_url)
     with _batches(options) as batches:
-        retry_rejected(batches.bronze, batches, topic)
+        schemas = None if registry is None else Schemas(batches.bronze.spark, registry)
+        retry_rejected(batches.bronze, batches, topic, schemas)
         follow_up = FollowUp(batches, options.then_build, continuous=False)
         follow_up.look()
         return _code(batches, follow_up, options)

@@ -18,10 +18,12 @@ from lake.mark import REJECTED_TABLE
 
 SKIPPED = "skipped"
 
-# A record as a source hands it over: the position is null where the source has none.
+# A record as a source hands it over: the position is null where the source has none, and
+# `decode_error` says why there is no text of it (`ingest/avro.py`).
 RECORD = (
     "topic string, kafka_partition int, kafka_offset bigint, kafka_timestamp timestamp, "
-    "key string, value string, record string, source_file string"
+    "key string, value string, record string, source_file string, schema_id bigint, "
+    "decode_error string"
 )
 # Every field is read as text, so that a number out of range is seen and not lost;
 # `malformed` holds the input that is no JSON object.
@@ -145,29 +147,9 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         F.when(has_envelope, F.col("sink.key")).alias("key"),
         F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
         F.col("line").alias("record"),
+        F.lit(None).cast("bigint").alias("schema_id"),
+        F.lit(None).cast("string").alias("decode_error"),
         *others,
-    )
-
-
-def records_from_kafka(stream: DataFrame) -> DataFrame:
-    """One record per Kafka record.
-
-    Args:
-        stream: the columns of Spark's Kafka source.
-
-    Returns:
-        The columns of ``RECORD``. The record's text is its value.
-    """
-    value = F.col("value").cast("string")
-    return stream.select(
-        "topic",
-        F.col("partition").alias("kafka_partition"),
-        F.col("offset").alias("kafka_offset"),
-        F.col("timestamp").alias("kafka_timestamp"),
-        F.col("key").cast("string").alias("key"),
-        value.alias("value"),
-        value.alias("record"),
-        F.lit(None).cast("string").alias("source_file"),
     )
 
 
@@ -316,7 +298,8 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
 
     place = F.get_json_object("text", "$.metadata.topic")
     reason = (
-        F.when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
+        F.when(F.col("decode_error").isNotNull(), F.col("decode_error"))
+        .when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
         .when(follows, F.lit("not JSON: something follows the object"))
         .when(
             no_operation & place.isNotNull(),
@@ -376,7 +359,7 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         placed.withColumn("reason", reason)
         .withColumn("destination", destination)
         .withColumn("event_id", event_id())
-        .drop("body", "text", "bronze_table", "connector", "origin")
+        .drop("body", "text", "bronze_table", "connector", "origin", "decode_error")
     )
 
 

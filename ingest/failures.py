@@ -21,6 +21,10 @@ _TRANSIENT = re.compile(
     r"AWSServiceIOException|AWSServiceThrottledException|AWSStatus500Exception|SlowDown|"
     r"DisconnectException|SocketException|NoHttpResponseException|InterruptedIOException)\b"
 )
+# An error of ours that a batch of a stream raised: Spark hands its trace on as text.
+_RAISED = re.compile(
+    rf"^lake\.errors\.({TransientError.__name__}|{UserError.__name__}): (.+)$", re.MULTILINE
+)
 
 
 @contextmanager
@@ -44,6 +48,10 @@ def explanation(error: Exception) -> UserError:
             "Spark ran out of memory: give it more (SPARK_DRIVER_MEMORY=4g), or smaller"
             " batches (--max-bytes, --max-records)"
         )
+    raised = _RAISED.search(text)
+    if raised:
+        kind = TransientError if raised[1] == TransientError.__name__ else UserError
+        return kind(raised[2])
     if isinstance(error, (Py4JNetworkError, ConnectionError)):
         return TransientError("Spark's Java process ended; run this again to go on")
     moved = re.search(r"(\S+)-(\d+)'s offset was changed from (\d+) to (\d+)", text)

@@ -32,7 +32,8 @@ def packages(hudi_version: str) -> str:
     """The Maven coordinates of the class path's jars."""
     return (
         f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{hudi_version},"
-        "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7"
+        "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7,"
+        "org.apache.spark:spark-avro_2.12:3.5.7"
     )
 
 

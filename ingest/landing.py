@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, KeysView
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from ingest.avro import UnusableSchemaError
+from ingest.avro_files import BrokenFileError, lines_of_files, row_schema, schema_of_file
 from ingest.events import records_from_lines
-from ingest.failures import reason
-from lake.errors import UserError
+from ingest.failures import explanation, reason
+from lake.errors import TransientError, UserError
 
 # A batch lists its files for Spark, which looks at each of them once more.
 FILES_A_BATCH = 1_000
@@ -26,6 +31,9 @@ LEDGER_FILES = 20
 LONGEST_LINE = 8 << 20
 # Bytes that no line has: a mark of byte order, an end of line that is missing.
 SLACK = 4
+AVRO = ".avro"
+# Their headers, of so many files at a time: a store answers each after a while.
+HEADERS_AT_A_TIME = 8
 # How Hadoop knows what it decodes.
 COMPRESSED = (".gz", ".bz2", ".deflate", ".snappy", ".lz4", ".zst")
 
@@ -135,6 +143,10 @@ class Landing:
         self._ledger = ledger
         self._max_bytes = max_bytes
         self.unreadable: dict[File, str] = {}
+        # Of the Avro files that `readable` has found to be readable; and what a schema in
+        # a header is read with.
+        self._schemas: dict[File, str] = {}
+        self._row_schemas: dict[str, str | UnusableSchemaError] = {}
 
     def new_files(self) -> list[File]:
         """The files, or versions of them, that bronze lacks; the oldest first."""
@@ -169,20 +181,73 @@ class Landing:
         """The records of files, in the columns of ``RECORD``.
 
         Args:
-            files: JSON lines, plain, or gzip by the name.
+            files: what ``readable`` gave: JSON lines, plain or compressed, or Avro, by the
+                name.
             topic: the topic of records that do not name theirs.
         """
-        return records_from_lines(_lines(self._spark, files), topic)
+        of_schema: dict[str, list[str]] = {}
+        for file in files:
+            if _is_avro(file):
+                paths = of_schema.setdefault(self._schemas[file], [])
+                paths.append(_literal(file.path))
+        found = [
+            lines_of_files(self._spark, paths, schema)
+            for schema, paths in of_schema.items()
+        ]
+        if of_text := [file for file in files if not _is_avro(file)]:
+            found.append(_lines(self._spark, of_text))
+        return records_from_lines(reduce(DataFrame.unionAll, found), topic)
 
     def readable(self, files: list[File]) -> list[File]:
-        """The files without those that have a line that is longer than can be read.
+        """The files without those that are no Avro, or have a line that is too long.
+
+        Raises:
+            UserError: the store does not answer, or refuses to.
+        """
+        self._read_schemas([file for file in files if _is_avro(file)])
+        self._find_long_lines([file for file in files if not _is_avro(file)])
+        return [file for file in files if file not in self.unreadable]
+
+    def _read_schemas(self, files: list[File]) -> None:
+        """Read the headers of Avro files: what their records were written with."""
+        self._schemas = {}
+
+        def read(file: File) -> str | Exception:
+            try:
+                return schema_of_file(self._spark, file.path)
+            except (BrokenFileError, Py4JJavaError) as error:
+                return error
+
+        with ThreadPoolExecutor(HEADERS_AT_A_TIME) as pool:
+            found = dict(zip(files, pool.map(read, files), strict=True))
+        texts = {text for text in found.values() if isinstance(text, str)}
+        for text in texts - self._row_schemas.keys():
+            try:
+                self._row_schemas[text] = row_schema(self._spark, text)
+            except UnusableSchemaError as error:
+                self._row_schemas[text] = error
+        for file, header in found.items():
+            if isinstance(header, BrokenFileError):
+                self.unreadable[file] = str(header)
+            elif isinstance(header, Exception):
+                meaning = explanation(header)
+                if isinstance(meaning, TransientError):
+                    raise meaning from header
+                self.unreadable[file] = reason(str(header))
+            elif isinstance(schema := self._row_schemas[header], str):
+                self._schemas[file] = schema
+            else:
+                self.unreadable[file] = f"its schema cannot be used: {schema}"
+
+    def _find_long_lines(self, files: list[File]) -> None:
+        """Note the files that have a line that is longer than can be read.
 
         Hadoop's reader leaves such a line out without a word: it shows in the bytes that
         the other lines lack.
         """
         long = {file.path: file for file in files if _may_have_long_line(file)}
         if not long:
-            return files
+            return
         length = F.octet_length("value")
         read = (
             _lines(self._spark, list(long.values()))
@@ -206,7 +271,6 @@ class Landing:
                 del long[path]
         for file in long.values():
             self.unreadable[file] = f"a line is longer than {LONGEST_LINE >> 20} MiB"
-        return [file for file in files if file not in self.unreadable]
 
     def set_aside(self, files: list[File], error: Exception) -> list[File]:
         """Note which of the files an error is about.
@@ -266,6 +330,10 @@ def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
         if of_kind
     ]
     return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+
+
+def _is_avro(file: File) -> bool:
+    return file.path.endswith(AVRO)
 
 
 def _is_compressed(file: File) -> bool:

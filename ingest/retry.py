@@ -5,13 +5,16 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from ingest.avro import UNDECODED, Schemas, records_from_kafka
 from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.events import RECORD, classified, records_from_lines
 from lake.mark import REJECTED_TABLE
 
 
-def retry_rejected(bronze: Bronze, batches: Batches, topic: str | None) -> None:
+def retry_rejected(
+    bronze: Bronze, batches: Batches, topic: str | None, schemas: Schemas | None
+) -> None:
     """Write what is a change event now to its table, and take it out of the quarantine.
 
     What is rejected again stays there, for the reason that holds now. After a crash in
@@ -21,8 +24,12 @@ def retry_rejected(bronze: Bronze, batches: Batches, topic: str | None) -> None:
         bronze: the tables.
         batches: counts what becomes of the records.
         topic: the topic of records that do not name theirs.
+        schemas: of records in Avro; None where there is no registry.
+
+    Raises:
+        UserError: the registry refuses to answer, or does not answer.
     """
-    records = _records(bronze, topic).persist()
+    records = _records(bronze, topic, schemas).persist()
     try:
         batches.write(records)
         rows = classified(records, batches.topics)
@@ -34,12 +41,26 @@ def retry_rejected(bronze: Bronze, batches: Batches, topic: str | None) -> None:
         records.unpersist()
 
 
-def _records(bronze: Bronze, topic: str | None) -> DataFrame:
+def _records(bronze: Bronze, topic: str | None, schemas: Schemas | None) -> DataFrame:
     rejected = bronze.read(REJECTED_TABLE).withColumn("rejected_id", F.col("event_id"))
     of_files = rejected.where("source_file is not null")
     lines = records_from_lines(
         of_files.select("value", "source_file", "rejected_id"), topic
     )
-    of_kafka = rejected.where("source_file is null").withColumn("record", F.col("value"))
+    of_kafka = (
+        rejected.where("source_file is null")
+        .withColumn("record", F.col("value"))
+        .withColumn("decode_error", F.lit(None).cast("string"))
+        .withColumn("undecoded", F.from_json("value", UNDECODED)["undecoded"])
+    )
     columns = [field.split()[0] for field in RECORD.split(", ")]
-    return lines.unionByName(of_kafka.select(*columns, "rejected_id"))
+    texts = of_kafka.where("undecoded is null").select(*columns, "rejected_id")
+    undecoded = of_kafka.where("undecoded is not null").select(
+        "topic",
+        F.col("kafka_partition").alias("partition"),
+        F.col("kafka_offset").alias("offset"),
+        F.col("kafka_timestamp").alias("timestamp"),
+        "undecoded.*",
+        "rejected_id",
+    )
+    return lines.unionByName(texts).unionByName(records_from_kafka(undecoded, schemas))

@@ -11,8 +11,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingest.avro import Schemas, records_from_kafka
 from ingest.batches import Batches
-from ingest.events import records_from_kafka
 from lake.command import StopRequest
 
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -40,23 +40,27 @@ def kafka_records(
         starts: where to start if there is no checkpoint, by topic and partition.
         options: of Kafka's clients, each with the prefix ``kafka.`` (security, say).
         max_records: how many a batch reads.
+
+    Returns:
+        The columns of Spark's Kafka source, with headers.
     """
-    stream = (
+    return (
         spark.readStream.format("kafka")
         .options(**options)
         .option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", ",".join(sorted(starts)))
         .option("startingOffsets", json.dumps(starts))
         .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
         .option("maxOffsetsPerTrigger", max_records)
         .load()
     )
-    return records_from_kafka(stream)
 
 
 def start(
     records: DataFrame,
     batches: Batches,
+    schemas: Schemas | None,
     stop: StopRequest,
     checkpoint: str,
     seconds: float | None,
@@ -64,8 +68,9 @@ def start(
     """Start to write records to bronze.
 
     Args:
-        records: the columns of ``RECORD``.
+        records: as ``kafka_records`` gives them.
         batches: what is done with a micro-batch.
+        schemas: of records in Avro; None where there is no registry.
         stop: after it, no further one begins.
         checkpoint: the folder or URL of the query's progress.
         seconds: between batches, or None to end when all that is there is written.
@@ -75,7 +80,7 @@ def start(
         # Under steady input one batch follows the other.
         if stop:
             raise StoppedError
-        batches.write(batch)
+        batches.write(records_from_kafka(batch, schemas))
 
     writer = (
         records.writeStream.foreachBatch(write)

@@ -17,6 +17,16 @@ from lake.place import lake_root
 
 IVY_JARS = ".venv/ivy/jars"
 HUDI_SQL = "org.apache.spark.sql.hudi"
+# Bytes that are no Avro may claim to be a string of 2 GB, which Avro would make room for
+# before it looks: the JVM would end. No record of Kafka comes near these.
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={limit}"
+    for what, limit in (
+        ("bytes", 64 << 20),
+        ("string", 64 << 20),
+        ("collectionItems", 16 << 20),
+    )
+)
 
 
 def lake_settings() -> dict[str, str]:
@@ -33,6 +43,7 @@ def lake_settings() -> dict[str, str]:
         # The classes that Spark generates for a build do not fit in its cache of 100:
         # without this, a process that builds again compiles every one of them again.
         "spark.sql.codegen.cache.maxEntries": "2000",
+        "spark.executor.extraJavaOptions": AVRO_LIMITS,
     }
     # Dates before 1582 and times before 1900 as they are: without these, Spark fails where
     # a writer could have meant the Julian calendar.
@@ -72,6 +83,7 @@ def embedded_settings() -> dict[str, str]:
                 f"-XX:{archive}=.venv/classes-{hudi}.jsa",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
+                AVRO_LIMITS,
                 "-Dlog4j2.configurationFile=profiles/log4j2.properties",
                 f"-Dderby.stream.error.file={derby}/derby.log",
             ]
@@ -98,13 +110,14 @@ def embedded_settings() -> dict[str, str]:
 
 
 def class_path(hudi: str) -> list[str]:
-    """The jars that `make setup` fetches: Hudi and Spark's Kafka source."""
+    """The jars that `make setup` fetches: Hudi, Spark's Kafka source and its Avro."""
     names = (
         f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{hudi}",
         "org.apache.spark_spark-sql-kafka-0-10_2.12-3.5.7",
         "org.apache.spark_spark-token-provider-kafka-0-10_2.12-3.5.7",
         "org.apache.kafka_kafka-clients-3.4.1",
         "org.apache.commons_commons-pool2-2.11.1",
+        "org.apache.spark_spark-avro_2.12-3.5.7",
     )
     return [f"{IVY_JARS}/{name}.jar" for name in names]
 

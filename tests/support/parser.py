@@ -8,13 +8,15 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from ingest.events import classified, records_from_kafka, records_from_lines
+from ingest.avro import records_from_kafka
+from ingest.events import classified, records_from_lines
 from ingest.topics import Topics, read_topics
 from lake.session import spark_session
 from tests.support.lake import Lake
 from tests.support.records import TOPIC, Row
 
 Text = str | bytes
+HEADERS = "array<struct<key: string, value: binary>>"
 
 
 def classify(
@@ -70,7 +72,9 @@ def run_classify(
                 F.timestamp_millis(F.lit(0)).alias("timestamp"),
                 F.lit(None).cast("binary").alias("key"),
                 "value",
-            )
+                F.lit(None).cast(HEADERS).alias("headers"),
+            ),
+            None,
         )
     else:
         lines = frame.select(

@@ -30,6 +30,7 @@ from lake.metastore import metastore
 from lake.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
+from tests.support.decoder import run_decode
 from tests.support.old_lakes import relocate
 from tests.support.parser import run_classify
 from tests.support.project import PROJECT
@@ -166,6 +167,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "sql": run_sql,
     "kafka": run_kafka,
     "classify": run_classify,
+    "decode": run_decode,
     "close": close,
     "record": record_images,
     "relocate": relocate,

@@ -1,0 +1,69 @@
+"""A schema registry's REST interface with the answers that a test wants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = tuple[int, Any]
+
+
+class FakeRegistry:
+    """A server on 127.0.0.1 that answers by path; of other paths it knows nothing.
+
+    Attributes:
+        answers: status and body by path; a body that is no text is sent as JSON.
+        asked: the paths that were asked for.
+        authorizations: the header of each request, None where it had none.
+    """
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Answer] = {}
+        self.asked: list[str] = []
+        self.authorizations: list[str | None] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def add(self, number: int, schema: Any, **others: Any) -> None:
+        """Have a schema by Confluent's interface."""
+        content = {"schema": json.dumps(schema), **others}
+        self.answers[f"/schemas/ids/{number}"] = (200, content)
+
+    def add_apicurio(self, kind: str, number: int, schema: Any) -> None:
+        """Have a schema by Apicurio's own interface."""
+        self.answers[f"/apis/registry/v2/ids/{kind}s/{number}"] = (200, json.dumps(schema))
+
+    def stop(self) -> None:
+        """End it, and free its port."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        registry = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:  # http.server's name
+                registry.asked.append(self.path)
+                registry.authorizations.append(self.headers["Authorization"])
+                status, body = registry.answers.get(self.path, _unknown(self.path))
+                content = body if isinstance(body, str) else json.dumps(body)
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(content.encode())
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Print nothing."""
+
+        return Handler
+
+
+def _unknown(path: str) -> Answer:
+    if path.startswith("/apis/registry/v2/ids/"):
+        name = "ArtifactNotFoundException"
+        return 404, {"error_code": 404, "message": "No artifact found.", "name": name}
+    if path.startswith("/schemas/ids/"):
+        return 404, {"error_code": 40403, "message": "Schema not found"}
+    return 404, "no page"
