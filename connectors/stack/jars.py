@@ -8,6 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 from lake.errors import UserError
@@ -18,6 +21,10 @@ MARIADB_POM = PROJECT / "connectors" / "mariadb" / "pom.xml"
 JARS = PROJECT / ".venv" / "stack"
 KAFKA = JARS / "kafka"
 PLUGINS = JARS / "plugins"
+REGISTRY = JARS / "registry"
+# Connect looks up its plugins by files like this one, which the archive lacks.
+SERVICE = "META-INF/services/org.apache.kafka.connect.storage.Converter"
+CONVERTER = "io.apicurio.registry.utils.converter.AvroConverter"
 OLDEST_JAVA = 17
 
 
@@ -30,8 +37,9 @@ def fetch() -> bool:
     Raises:
         UserError: Maven is missing, or it failed.
     """
-    folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium"}
-    return copy_dependencies(POM, folders, JARS / "pom.sha256")
+    apicurio = PLUGINS / "apicurio"
+    folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium", "apicurio": apicurio}
+    return copy_dependencies(POM, folders, JARS / "pom.sha256", _unpack_converter)
 
 
 def fetch_mariadb() -> bool:
@@ -47,13 +55,54 @@ def fetch_mariadb() -> bool:
     return copy_dependencies(MARIADB_POM, folders, JARS / "mariadb.sha256")
 
 
-def copy_dependencies(pom: Path, folders: dict[str, Path], stamp: Path) -> bool:
+def fetch_registry() -> bool:
+    """Make the folder ``REGISTRY`` what the pom says.
+
+    Returns:
+        Whether anything had to be fetched.
+
+    Raises:
+        UserError: Maven is missing, or it failed.
+    """
+    stamp = JARS / "registry.sha256"
+    return copy_dependencies(POM, {"registry": REGISTRY}, stamp, _unpack_registry)
+
+
+def _unpack(folder: Path) -> None:
+    """Put what an archive in a folder holds in its place."""
+    for archive in folder.glob("*.tar.gz"):
+        with tarfile.open(archive) as content:
+            content.extractall(folder, filter="data")
+        archive.unlink()
+
+
+def _unpack_registry() -> None:
+    _unpack(REGISTRY)
+
+
+def _unpack_converter() -> None:
+    folder = PLUGINS / "apicurio"
+    _unpack(folder)
+    # Connect has its own, newer one.
+    for older in folder.glob("connect-json-*.jar"):
+        older.unlink()
+    with zipfile.ZipFile(folder / "services.jar", "w") as jar:
+        jar.writestr(SERVICE, CONVERTER)
+
+
+def copy_dependencies(
+    pom: Path,
+    folders: dict[str, Path],
+    stamp: Path,
+    then: Callable[[], None] = lambda: None,
+) -> bool:
     """Copy the jars of each profile of a pom into its folder, where the pom has changed.
 
     Args:
         pom: the file.
         folders: profile to folder.
         stamp: the file that remembers which pom it was.
+        then: what is done with what was fetched.
 
     Returns:
         Whether anything had to be fetched.
@@ -81,6 +130,7 @@ def copy_dependencies(pom: Path, folders: dict[str, Path], stamp: Path) -> bool:
         if answer.returncode != 0:
             said = answer.stdout.strip() or answer.stderr.strip()
             raise UserError(f"Maven cannot fetch the jars of {pom}: {said[:2000]}")
+    then()
     stamp.write_text(digest)
     return True
 

@@ -17,6 +17,10 @@ FOLDER = PROJECT / "connectors"
 SINKS = {"sink-s3-lenses": "lenses", "sink-s3-confluent": "confluent"}
 BOTH_SOURCES = "Both sources"
 MARIADB = "source-mariadb"
+IN_AVRO = "The same in Avro"
+# What each file has in Avro, beside it in the folder.
+AVRO = {name: f"{name}-avro" for name in (*CONNECTORS, *SINKS)}
+CONVERTER_SETTING = re.compile(r"(key|value)\.converter\.apicurio\.registry\.[a-z-]+")
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
@@ -28,11 +32,15 @@ def configuration(name: str) -> dict[str, str]:
     return content
 
 
-@pytest.mark.parametrize(("name", "kind"), SINKS.items())
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*SINKS.items(), *((AVRO[name], kind) for name, kind in SINKS.items())],
+)
 def test_every_setting_of_a_sink_is_on_its_list(name: str, kind: str) -> None:
     known = tomllib.loads((PROJECT / "tests/support/sink_settings.toml").read_text())
     config = configuration(name)
-    assert config.keys() - {*known["connect"], *known[kind]} == set()
+    unknown = config.keys() - {*known["connect"], *known[kind]}
+    assert {key for key in unknown if not CONVERTER_SETTING.fullmatch(key)} == set()
     kcql = config.get("connect.s3.kcql", "")
     properties = set(re.findall(r"'([a-z.]+)'=", kcql))
     assert properties - set(known["lenses_properties"]) == set()
@@ -50,7 +58,31 @@ def test_the_readme_says_why_of_every_setting(name: str) -> None:
     assert all(len(row[1]) > 3 for row in rows)
 
 
-@pytest.mark.parametrize("name", [*CONNECTORS, MARIADB, *SINKS])
+def different(name: str) -> set[str]:
+    """The settings that a connector's file in Avro has otherwise, or has besides."""
+    plain, avro = configuration(name), configuration(AVRO[name])
+    return {key for key in plain | avro if plain.get(key) != avro.get(key)}
+
+
+def test_the_readme_says_why_of_every_setting_in_avro() -> None:
+    readme = (FOLDER / "README.md").read_text()
+    section = readme.split(f"\n## {IN_AVRO}\n")[1].split("\n## ")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| `")]
+    explained = {key for row in rows for key in re.findall(r"`([^`]+)`", row[0])}
+    changed = {key for name in AVRO for key in different(name)}
+    files = {f"{name}.json" for name in AVRO.values()}
+    assert explained - files == {key for key in changed if "schemas.enable" not in key}
+
+
+@pytest.mark.parametrize("name", AVRO)
+def test_an_avro_variant_differs_in_how_records_are_written_only(name: str) -> None:
+    meant = (
+        r"(key|value)\.converter.*|.*\.adjustment\.mode|format\.class|.*co(dec|mpression).*"
+    )
+    assert all(re.fullmatch(f"{meant}|connect\\.s3\\.kcql", key) for key in different(name))
+
+
+@pytest.mark.parametrize("name", [*CONNECTORS, MARIADB, *SINKS, *AVRO.values()])
 def test_a_file_is_sorted_and_holds_no_secret(name: str) -> None:
     config = configuration(name)
     assert list(config) == sorted(config)
