@@ -209,8 +209,10 @@ def records_from_kafka(batch: DataFrame, schemas: Schemas | None) -> DataFrame:
 def _part(name: str) -> Column:
     """A key's or a value's schema id and the bytes after it; null where it is text."""
     content = F.col(name)
-    global_id = _header(f"apicurio.{name}.globalId")
-    content_id = _header(f"apicurio.{name}.contentId")
+    global_id = _header_number(f"apicurio.{name}.globalId")
+    content_id = _header_number(f"apicurio.{name}.contentId")
+    # Only Avro has it; other records with an id in a header are text.
+    encoding = _header(f"apicurio.{name}.encoding").cast("string")
     short_id = _number(F.substring(content, 2, 4))
     long_id = _number(F.substring(content, 2, 8))
 
@@ -223,23 +225,32 @@ def _part(name: str) -> Column:
     # No registry gives the id 0: there, the four bytes are the upper half of eight.
     is_short = (F.length(content) >= 5) & short_id.between(1, HIGHEST_FRAMED_ID)
     is_long = (F.length(content) >= 9) & (short_id == 0) & (long_id > 0)
+    no_id = F.lit(None).cast("bigint")
     part_of = (
         F.when(content.isNull(), F.lit(None))
-        .when(content_id.isNotNull(), part(IdKind.CONTENT, content_id, content))
-        .when(global_id.isNotNull(), part(IdKind.GLOBAL, global_id, content))
+        .when(encoding != "BINARY", part(IdKind.GLOBAL, no_id, content))
+        .when(
+            encoding.isNotNull() & content_id.isNotNull(),
+            part(IdKind.CONTENT, content_id, content),
+        )
+        .when(encoding.isNotNull(), part(IdKind.GLOBAL, global_id, content))
         .when(is_framed & is_short, part(IdKind.FRAMED, short_id, _from(content, 6)))
         .when(is_framed & is_long, part(IdKind.FRAMED, long_id, _from(content, 10)))
     )
     if name == "key":
         # A number of a few bytes may begin with a zero byte, too.
         return part_of
-    return part_of.when(is_framed, part(IdKind.FRAMED, F.lit(None).cast("bigint"), content))
+    return part_of.when(is_framed, part(IdKind.FRAMED, no_id, content))
 
 
 def _header(name: str) -> Column:
-    """The number in the last header of a name, as Kafka's own readers take it."""
+    """The last header of a name, as Kafka's own readers take it."""
     values = F.filter("headers", lambda header: header["key"] == name)
-    value = F.try_element_at(values, F.lit(-1))["value"]
+    return F.try_element_at(values, F.lit(-1))["value"]
+
+
+def _header_number(name: str) -> Column:
+    value = _header(name)
     return F.when(F.length(value) == 8, _number(value))
 
 
@@ -308,7 +319,7 @@ def _error(name: str, found: dict[SchemaId, str | Exception]) -> Column:
             said = F.when(_is(part, each), F.lit(str(schema))).otherwise(said)
     reason = (
         F.when(F.col(part).isNull() | _is_whole(name), F.lit(None))
-        .when(number.isNull(), F.lit("no schema id follows the zero byte"))
+        .when(number.isNull(), F.lit("there is no schema id, or Avro's JSON follows"))
         .when(
             F.col(f"{name}_text").isNotNull(),
             F.concat(F.lit("the bytes are not what schema "), number, F.lit(" says")),
