@@ -25,7 +25,8 @@ END = bytes(range(1, 17))
 _FRAME = "cdc_lakehouse_frame"
 _BEFORE = '{"value":'
 _AFTER = f',"end":"{base64.b64encode(END).decode()}"}}'
-HIGHEST_FRAMED_ID = 2**31 - 1
+# A registry that counts in 32 bits takes a higher number for an address that is not there.
+HIGHEST_ID = 2**31 - 1
 # A record that cannot be decoded, as bronze.rejected_events has it: base64 of its bytes.
 UNDECODED = (
     "undecoded struct<key: binary, value: binary, "
@@ -223,8 +224,8 @@ def _part(name: str) -> Column:
 
     is_framed = F.substring(content, 1, 1) == F.lit(b"\0")
     # No registry gives the id 0: there, the four bytes are the upper half of eight.
-    is_short = (F.length(content) >= 5) & short_id.between(1, HIGHEST_FRAMED_ID)
-    is_long = (F.length(content) >= 9) & (short_id == 0) & (long_id > 0)
+    is_short = (F.length(content) >= 5) & short_id.between(1, HIGHEST_ID)
+    is_long = (F.length(content) >= 9) & (short_id == 0) & long_id.between(1, HIGHEST_ID)
     no_id = F.lit(None).cast("bigint")
     part_of = (
         F.when(content.isNull(), F.lit(None))
@@ -251,7 +252,8 @@ def _header(name: str) -> Column:
 
 def _header_number(name: str) -> Column:
     value = _header(name)
-    return F.when(F.length(value) == 8, _number(value))
+    number = _number(value)
+    return F.when((F.length(value) == 8) & number.between(1, HIGHEST_ID), number)
 
 
 def _number(content: Column) -> Column:
@@ -260,7 +262,7 @@ def _number(content: Column) -> Column:
 
 
 def _from(content: Column, position: int) -> Column:
-    return F.substring(content, position, HIGHEST_FRAMED_ID)
+    return F.substring(content, position, HIGHEST_ID)
 
 
 def _ids(parts: DataFrame) -> list[SchemaId]:

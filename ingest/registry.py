@@ -24,6 +24,7 @@ BUSY = (429, 500, 502, 503, 504)
 # The restart of one node behind a balancer passes in this time.
 RETRIES = Retry(total=3, backoff_factor=0.3, status_forcelist=BUSY, raise_on_status=False)
 CONFLUENT_SCHEMA_NOT_FOUND = 40403
+APICURIO_SCHEMA_NOT_FOUND = ("ArtifactNotFoundException", "ContentNotFoundException")
 APICURIO_PATH = "/apis/registry/v2"
 
 
@@ -158,7 +159,7 @@ class Registry:
         try:
             content = answer.json()
             if self.is_apicurio:
-                is_known = str(content["name"]).endswith("NotFoundException")
+                is_known = content["name"] in APICURIO_SCHEMA_NOT_FOUND
             else:
                 is_known = content["error_code"] == CONFLUENT_SCHEMA_NOT_FOUND
         except (ValueError, KeyError, TypeError) as error:

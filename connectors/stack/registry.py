@@ -10,6 +10,9 @@ from connectors.stack import jars
 from connectors.stack.processes import JavaProcess, wait_until
 
 MAIN = "io.quarkus.runner.GeneratedMain"
+# Connectors register their schemas all at once, each under a lock on the same table, for
+# which its database in memory waits too briefly otherwise.
+DATABASE = "jdbc:h2:mem:registry_db;LOCK_TIMEOUT=30000"
 
 
 class SchemaRegistry:
@@ -44,7 +47,10 @@ class SchemaRegistry:
             # Its default port would be any other program's, too.
             "-Dquarkus.http.test-port=0",
         )
-        self.process.start("384m", *options, MAIN, class_path=str(runner))
+        environment = {"REGISTRY_DATASOURCE_URL": DATABASE}
+        self.process.start(
+            "384m", *options, MAIN, class_path=str(runner), environment=environment
+        )
 
     def wait_until_ready(self, timeout: float = 90) -> None:
         """Wait until it answers.

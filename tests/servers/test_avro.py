@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from connectors.stack import jars
 from connectors.stack.processes import wait_until
@@ -79,6 +80,9 @@ FOUR_BYTES = Framing(
 )
 HEADERS = Framing({"apicurio.registry.headers.enabled": "true"})
 
+# Avro has no decimal of a negative scale, or of a scale above its precision: the converter
+# fails.
+AVRO_TYPES = [row for row in TYPES if row.sql not in ("numeric(3,-2)", "numeric(3,5)")]
 # The types of PostgreSQL, three times: what a connector says and how it frames.
 OTHER_TYPES = rf"types\.(?!{PRECISE}_).*"
 UNWRAP = "transforms.unwrap"
@@ -140,6 +144,18 @@ def registry(stack: Stack) -> Iterator[SchemaRegistry]:
         return registry
 
     registry = start_on_free_ports(start)
+    # From then on the global id of a schema is not its content's.
+    for name in ("first", "second"):
+        requests.post(
+            f"{registry.url}/groups/equal/artifacts",
+            data='"string"',
+            headers={
+                "Content-Type": "application/json",
+                "X-Registry-ArtifactId": name,
+                "X-Registry-ArtifactType": "AVRO",
+            },
+            timeout=30,
+        ).raise_for_status()
     yield registry
     registry.process.kill()
 
@@ -377,7 +393,7 @@ def test_source_may_change_from_json_to_avro(
 @pytest.fixture(scope="module")
 def types(stack: Stack, registry: SchemaRegistry) -> Iterator[TypesSource]:
     """Each way of writing the types, in JSON and in Avro, from snapshot to update."""
-    source = TypesSource(stack, TYPES)
+    source = TypesSource(stack, AVRO_TYPES)
     configs: dict[str, dict[str, str]] = {}
     for way, (tables, changed, framing) in WAYS.items():
         own = {

@@ -66,4 +66,4 @@ def _unknown(path: str) -> Answer:
         return 404, {"error_code": 404, "message": "No artifact found.", "name": name}
     if path.startswith("/schemas/ids/"):
         return 404, {"error_code": 40403, "message": "Schema not found"}
-    return 404, "no page"
+    return 404, {"error_code": 404, "message": "no page", "name": "NotFoundException"}
