@@ -19,6 +19,7 @@ from connectors.stack import jars
 from connectors.stack.processes import wait_until
 from connectors.stack.registry import SchemaRegistry
 from connectors.stack.stack import Stack
+from ingest.topics import read_topics
 from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.servers.conftest import start_stack
@@ -243,7 +244,11 @@ def northwind(
     )
     run_sql(stack, CHANGES)
     stack.wait_until_caught_up()
-    tables = {f"avro.datalake.{table}": table for table in CAPTURED}
+    # All of the models' tables, as dbt asks for each of them.
+    tables = {
+        topic.replace("demo.", "avro.", 1): table
+        for topic, table in read_topics(TOPICS_FILE).tables.items()
+    }
     topics = topics_file(tmp_path_factory.mktemp("topics"), tables)
     json_lake, avro_lake = new_lake(), new_lake()
     done = ingest(
@@ -260,7 +265,6 @@ def northwind(
         *("--topics", str(topics), "--registry", registry.url),
     )
     for lake in (json_lake, avro_lake):
-        # Bronze has the tables that the topics file names.
         lake.dbt("run", "-s", *(f"+{model}" for model in MODELS), *BASE_TABLES)
     return Northwind(json_lake, avro_lake, avro, topics)
 
@@ -418,7 +422,12 @@ def types(stack: Stack, registry: SchemaRegistry) -> Iterator[TypesSource]:
         source.create()
         register(stack, configs)
         source.change()
-        source.wait_until_caught_up()
+        try:
+            source.wait_until_caught_up()
+        finally:
+            states = stack.connect.states()
+            traces = {name: states[name].trace for name in configs if states[name].trace}
+            assert not traces, "\n".join(traces.values())
         yield source
     finally:
         for name in configs.keys() & stack.connect.states().keys():
