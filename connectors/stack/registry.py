@@ -10,13 +10,14 @@ from connectors.stack import jars
 from connectors.stack.processes import JavaProcess, wait_until
 
 MAIN = "io.quarkus.runner.GeneratedMain"
-# Connectors register their schemas all at once, each under a lock on the same table, for
-# which its database in memory waits too briefly otherwise.
-DATABASE = "jdbc:h2:mem:registry_db;LOCK_TIMEOUT=30000"
 
 
 class SchemaRegistry:
     """The registry of one folder; what it holds ends with its process.
+
+    Its database in memory locks a table for each new schema, and gives up after a moment:
+    the task of a connector that registers beside another one may fail, and is to be
+    restarted.
 
     Args:
         folder: keeps its log.
@@ -47,10 +48,7 @@ class SchemaRegistry:
             # Its default port would be any other program's, too.
             "-Dquarkus.http.test-port=0",
         )
-        environment = {"REGISTRY_DATASOURCE_URL": DATABASE}
-        self.process.start(
-            "384m", *options, MAIN, class_path=str(runner), environment=environment
-        )
+        self.process.start("384m", *options, MAIN, class_path=str(runner))
 
     def wait_until_ready(self, timeout: float = 90) -> None:
         """Wait until it answers.
