@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 from enum import StrEnum
-from urllib.parse import urlsplit
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -83,7 +85,7 @@ class Registry:
             self._session.auth = _Bearer(token)
 
     def schema(self, kind: IdKind, number: int) -> str:
-        """The text of an Avro schema.
+        """The text of an Avro schema, with the types that it refers to in their places.
 
         Args:
             kind: what the number counts.
@@ -94,25 +96,56 @@ class Registry:
             UserError: the registry refuses to answer, or nothing at the URL is one; a
                 ``TransientError`` where it does not answer, or not now.
         """
-        answer = self._get(self._path(kind, number))
-        if answer.status_code == requests.codes.not_found:
-            self._require_registry(answer)
-            raise UnknownSchemaError(f"the registry has no schema {number}")
+        path = self._path(kind, number)
+        what = f"schema {number}"
         if self.is_apicurio:
-            return answer.text
+            text, references = self._apicurio(path, what)
+        else:
+            text, references = self._confluent(path, what)
+        types: dict[str, Any] = {}
+        self._collect(references, types)
+        return json.dumps(_whole(json.loads(text), types, None, set())) if types else text
+
+    def _collect(self, references: list[Any], types: dict[str, Any]) -> None:
+        """Add the types that a schema refers to, and those that they refer to."""
+        for each in references:
+            if self.is_apicurio:
+                group, artifact = each.get("groupId") or "default", each["artifactId"]
+                path = f"groups/{quote(group, '')}/artifacts/{quote(artifact, '')}"
+            else:
+                path = f"subjects/{quote(each['subject'], '')}"
+            path += f"/versions/{each['version']}"
+            read = self._apicurio if self.is_apicurio else self._confluent
+            text, deeper = read(path, each["name"])
+            schema = json.loads(text)
+            name = _full_name(schema["name"], schema.get("namespace"))
+            if name not in types:
+                types[name] = schema
+                self._collect(deeper, types)
+
+    def _apicurio(self, path: str, what: str) -> tuple[str, list[Any]]:
+        """A schema's text, and the types that it refers to."""
+        text = self._found(path, what).text
+        return text, list(self._found(f"{path}/references", what).json())
+
+    def _confluent(self, path: str, what: str) -> tuple[str, list[Any]]:
+        """The same."""
         try:
-            content = answer.json()
+            content = self._found(path, what).json()
             text, language = content["schema"], content.get("schemaType", "AVRO")
-            references = content.get("references")
+            references = content.get("references") or []
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._no_registry() from error
         if language != "AVRO":
-            raise UnknownSchemaError(f"schema {number} is {language}, not Avro")
-        if references:
-            raise UnknownSchemaError(
-                f"schema {number} refers to others, which are not looked up"
-            )
-        return str(text)
+            raise UnknownSchemaError(f"{what} is {language}, not Avro")
+        return str(text), references
+
+    def _found(self, path: str, what: str) -> requests.Response:
+        answer = self._get(path)
+        if answer.status_code == requests.codes.not_found:
+            self._require_registry(answer)
+            raise UnknownSchemaError(f"the registry has no {what}")
+        return answer
 
     def _path(self, kind: IdKind, number: int) -> str:
         if self.is_apicurio:
@@ -172,3 +205,48 @@ class Registry:
             f"{self.url} is no schema registry: give the base URL of Confluent's interface,"
             f" of Apicurio http://HOST:PORT/apis/ccompat/v7 or …{APICURIO_PATH}"
         )
+
+
+def _full_name(name: str, namespace: str | None) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _whole(
+    schema: Any, types: dict[str, Any], namespace: str | None, defined: set[str]
+) -> Any:
+    """A schema in which each type of others stands where its name is read first.
+
+    Args:
+        schema: a schema or a part of one.
+        types: those of others, by their full names.
+        namespace: what a name without one belongs to here.
+        defined: the names of the types that stand before; added to.
+    """
+    if isinstance(schema, list):
+        return [_whole(each, types, namespace, defined) for each in schema]
+    if isinstance(schema, str):
+        name = _full_name(schema, namespace)
+        if name in defined:
+            return name
+        if name not in types:
+            return schema
+        # Its own namespace, or none: not that of where it is put.
+        other = {"namespace": "", **types[name]}
+        return _whole(other, types, None, defined)
+    found = dict(schema)
+    if found["type"] in ("record", "enum", "fixed"):
+        name = _full_name(found["name"], found.get("namespace", namespace))
+        namespace = name.rpartition(".")[0] or None
+        defined.add(name)
+    if found["type"] == "record":
+        found["fields"] = [
+            {**each, "type": _whole(each["type"], types, namespace, defined)}
+            for each in found["fields"]
+        ]
+    elif found["type"] == "array":
+        found["items"] = _whole(found["items"], types, namespace, defined)
+    elif found["type"] == "map":
+        found["values"] = _whole(found["values"], types, namespace, defined)
+    elif found["type"] not in ("enum", "fixed"):
+        found["type"] = _whole(found["type"], types, namespace, defined)
+    return found

@@ -32,9 +32,17 @@ class FakeRegistry:
         content = {"schema": json.dumps(schema), **others}
         self.answers[f"/schemas/ids/{number}"] = (200, content)
 
-    def add_apicurio(self, kind: str, number: int, schema: Any) -> None:
+    def add_apicurio(
+        self, kind: str, number: int, schema: Any, references: list[Any] | None = None
+    ) -> None:
         """Have a schema by Apicurio's own interface."""
-        self.answers[f"/apis/registry/v2/ids/{kind}s/{number}"] = (200, json.dumps(schema))
+        self.add_path(f"ids/{kind}s/{number}", schema, references)
+
+    def add_path(self, path: str, schema: Any, references: list[Any] | None = None) -> None:
+        """The same at a path of that interface."""
+        place = f"/apis/registry/v2/{path}"
+        self.answers[place] = (200, json.dumps(schema))
+        self.answers[f"{place}/references"] = (200, references or [])
 
     def stop(self) -> None:
         """End it, and free its port."""
@@ -61,9 +69,9 @@ class FakeRegistry:
 
 
 def _unknown(path: str) -> Answer:
-    if path.startswith("/apis/registry/v2/ids/"):
+    if path.startswith(("/apis/registry/v2/ids/", "/apis/registry/v2/groups/")):
         name = "ArtifactNotFoundException"
         return 404, {"error_code": 404, "message": "No artifact found.", "name": name}
-    if path.startswith("/schemas/ids/"):
+    if path.startswith(("/schemas/ids/", "/subjects/")):
         return 404, {"error_code": 40403, "message": "Schema not found"}
     return 404, {"error_code": 404, "message": "no page", "name": "NotFoundException"}

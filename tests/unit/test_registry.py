@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -58,7 +59,8 @@ def test_schema_by_apicurios_own_interface(
 ) -> None:
     server.add_apicurio(address.removesuffix("s"), 7, SCHEMA)
     assert Registry(f"{server.url}/apis/registry/v2").schema(kind, 7) == TEXT
-    assert server.asked == [f"/apis/registry/v2/ids/{address}/7"]
+    path = f"/apis/registry/v2/ids/{address}/7"
+    assert server.asked == [path, f"{path}/references"]
 
 
 def test_global_id_at_confluents_interface_is_an_error(server: FakeRegistry) -> None:
@@ -75,12 +77,73 @@ def test_unknown_id(server: FakeRegistry, path: str) -> None:
         Registry(f"{server.url}{path}").schema(IdKind.FRAMED, 8)
 
 
-def test_schema_that_is_no_avro_or_refers_to_others(server: FakeRegistry) -> None:
+def test_schema_that_is_no_avro(server: FakeRegistry) -> None:
     server.add(1, SCHEMA, schemaType="PROTOBUF")
-    server.add(2, SCHEMA, references=[{"name": "B", "subject": "b", "version": 1}])
-    for number, reason in {1: "PROTOBUF, not Avro", 2: "refers to others"}.items():
-        with pytest.raises(UnknownSchemaError, match=reason):
-            Registry(server.url).schema(IdKind.FRAMED, number)
+    with pytest.raises(UnknownSchemaError, match="schema 1 is PROTOBUF, not Avro"):
+        Registry(server.url).schema(IdKind.FRAMED, 1)
+
+
+# As Apicurio's converter registers Debezium's envelope: each record by itself.
+POINT = {"type": "record", "name": "Point", "namespace": "geo", "fields": []}
+VALUE = {
+    "type": "record",
+    "name": "Value",
+    "namespace": "a.b",
+    "fields": [{"name": "p", "type": ["null", "geo.Point"]}],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "a.b",
+    "fields": [
+        {"name": "before", "type": ["null", "Value"]},
+        {"name": "after", "type": ["null", {"type": "Value"}]},
+        {"name": "points", "type": {"type": "array", "items": "geo.Point"}},
+    ],
+}
+WHOLE = {
+    **ENVELOPE,
+    "fields": [
+        {
+            "name": "before",
+            "type": ["null", {**VALUE, "fields": [{"name": "p", "type": ["null", POINT]}]}],
+        },
+        {"name": "after", "type": ["null", {"type": "a.b.Value"}]},
+        {"name": "points", "type": {"type": "array", "items": "geo.Point"}},
+    ],
+}
+
+
+def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) -> None:
+    """By either interface, once, and where Avro's parser reads them first."""
+    to_value = {"name": "a.b.Value", "subject": "a.b.Value", "version": 1}
+    to_point = {"name": "geo.Point", "subject": "geo/Point", "version": 2}
+    server.add(7, ENVELOPE, references=[to_value, to_point])
+    value, point = json.dumps(VALUE), json.dumps(POINT)
+    server.answers |= {
+        "/subjects/a.b.Value/versions/1": (
+            200,
+            {"schema": value, "references": [to_point]},
+        ),
+        "/subjects/geo%2FPoint/versions/2": (200, {"schema": point}),
+    }
+    assert json.loads(Registry(server.url).schema(IdKind.FRAMED, 7)) == WHOLE
+
+    own_value = {"name": "Value", "groupId": None, "artifactId": "v", "version": "1"}
+    own_point = {"name": "geo.Point", "groupId": "g", "artifactId": "p", "version": "3"}
+    server.add_apicurio("globalId", 7, ENVELOPE, [own_value])
+    server.add_path("groups/default/artifacts/v/versions/1", VALUE, [own_point])
+    server.add_path("groups/g/artifacts/p/versions/3", POINT)
+    registry = Registry(f"{server.url}/apis/registry/v2")
+    assert json.loads(registry.schema(IdKind.FRAMED, 7)) == WHOLE
+
+
+def test_type_that_the_registry_lost_is_an_unknown_schema(server: FakeRegistry) -> None:
+    reference = {"name": "Value", "groupId": None, "artifactId": "v", "version": "1"}
+    server.add_apicurio("globalId", 7, ENVELOPE, [reference])
+    registry = Registry(f"{server.url}/apis/registry/v2")
+    with pytest.raises(UnknownSchemaError, match="the registry has no Value"):
+        registry.schema(IdKind.GLOBAL, 7)
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", "/elsewhere/apis/registry/v2"])
