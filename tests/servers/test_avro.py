@@ -197,24 +197,30 @@ def register(stack: Stack, configs: dict[str, dict[str, str]]) -> None:
 
 
 def _wait_until_caught_up(stack: Stack, name: str, slot: str) -> None:
+    """Wait until a connector streams, and with that until its snapshot has ended.
+
+    PostgreSQL shows a table that ALTER TABLE rewrites as empty to a snapshot that began
+    before. A slot is there, and confirmed up to where it was made, from then on.
+    """
     with closing(stack.postgres.connect()) as connection:
         connection.autocommit = True
         cursor = connection.cursor()
-        cursor.execute("select pg_current_wal_insert_lsn()")
-        (begin,) = cursor.fetchone()
 
-        def has_caught_up() -> bool:
+        def is_confirmed(position: str) -> bool:
             states = stack.connect.states()
             assert name not in states or not states[name].trace, states[name].trace
             cursor.execute(
-                "select active and confirmed_flush_lsn > %s"
+                "select active and confirmed_flush_lsn >= %s"
                 " from pg_replication_slots where slot_name = %s",
-                (begin, slot),
+                (position, slot),
             )
             row = cursor.fetchone()
             return bool(row and row[0])
 
-        wait_until(has_caught_up, 120, f"{name} has not caught up", 0.2)
+        wait_until(lambda: is_confirmed("0/0"), 120, f"{name} has no slot", 0.2)
+        cursor.execute("select pg_current_wal_insert_lsn()")
+        (end,) = cursor.fetchone()
+        wait_until(lambda: is_confirmed(end), 120, f"{name} has not caught up", 0.2)
 
 
 def ingest(stack: Stack, lake: Lake, topics: list[str], *options: str) -> Ingested:
