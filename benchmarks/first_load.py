@@ -32,6 +32,8 @@ LINE = (
     '"partition":0,"offset":{offset},"timestamp":{at}}}}}\n'
 )
 SECONDS_BETWEEN_LOOKS = 0.5
+# In /proc: a program's name, and the most memory that it had.
+MEMORY = re.compile(r"Name:\s+(\w+).*VmHWM:\s+(\d+) kB", re.DOTALL)
 
 
 def write_events(folder: Path, events: int) -> None:
@@ -88,13 +90,14 @@ def _watch(process: subprocess.Popen[str], peaks: dict[str, int]) -> None:
     """The highest resident memory of each program of a session, in MiB."""
     while process.poll() is None:
         for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError, TypeError):  # it has ended
+            with suppress(OSError):  # it has ended
                 if os.getsid(int(folder.name)) != process.pid:
                     continue
                 status = (folder / "status").read_text()
-                name = re.search(r"Name:\s+(\w+)", status)[1]  # type: ignore[index]
-                peak = re.search(r"VmHWM:\s+(\d+) kB", status)[1]  # type: ignore[index]
-                peaks[name] = max(peaks.get(name, 0), int(peak) >> 10)
+                # A process that has just ended says no memory.
+                if said := MEMORY.search(status):
+                    name, peak = said.groups()
+                    peaks[name] = max(peaks.get(name, 0), int(peak) >> 10)
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 

@@ -18,7 +18,7 @@ import click
 from lake import __version__, log
 from lake.errors import DONE, FAILED, UserError
 
-# What the user mends: rights, a disk.
+# What the user repairs: rights, a disk.
 DISK_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
 STYLE = {"help_option_names": ["-h", "--help"], "show_default": True}
 version = click.version_option(__version__, message="%(version)s")
@@ -65,6 +65,7 @@ def run(
                 place = f"{error.filename}: {error.strerror}"
                 _say(name, place if error.filename else str(error))
                 return FAILED
+            # A defect: its trace, as one JSON object where every line is one.
             if not log.is_json(name):
                 raise
             logging.getLogger(name).critical("unexpected error", exc_info=True)

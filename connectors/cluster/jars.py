@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-from connectors.stack.jars import PROJECT, copy_dependencies
+from connectors.stack.jars import PROJECT, JarSet
 from lake.errors import UserError
 from lake.settings import class_path
 
@@ -28,7 +28,7 @@ def fetch() -> bool:
     """
     s3()
     pom = Path(__file__).with_name("pom.xml")
-    return copy_dependencies(pom, {"metastore": METASTORE}, JARS / "pom.sha256")
+    return JarSet(pom, {"metastore": METASTORE}, JARS / "pom.sha256").fetch()
 
 
 def s3() -> list[Path]:

@@ -92,15 +92,7 @@ class Connect:
         Raises:
             UserError: it ended, or takes too long.
         """
-
-        def is_ready() -> bool:
-            self.process.require_alive()
-            try:
-                return requests.get(f"{self.url}/connectors", timeout=5).ok
-            except requests.RequestException:
-                return False
-
-        wait_until(is_ready, timeout, "Connect is not ready")
+        self.process.wait_until_answers(f"{self.url}/connectors", timeout)
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Call the REST interface.

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from lake.errors import UserError
@@ -21,51 +22,61 @@ MARIADB_POM = PROJECT / "connectors" / "mariadb" / "pom.xml"
 JARS = PROJECT / ".venv" / "stack"
 KAFKA = JARS / "kafka"
 PLUGINS = JARS / "plugins"
-REGISTRY = JARS / "registry"
+REGISTRY_FOLDER = JARS / "registry"
 # Connect looks up its plugins by files like this one, which the archive lacks.
 SERVICE = "META-INF/services/org.apache.kafka.connect.storage.Converter"
 CONVERTER = "io.apicurio.registry.utils.converter.AvroConverter"
 OLDEST_JAVA = 17
 
 
-def fetch() -> bool:
-    """Make the folders ``KAFKA`` and ``PLUGINS`` what the pom says.
+@dataclass(frozen=True)
+class JarSet:
+    """Jars that are fetched together, once.
 
-    Returns:
-        Whether anything had to be fetched.
-
-    Raises:
-        UserError: Maven is missing, or it failed.
+    Attributes:
+        pom: lists them.
+        folders: where those of each of the pom's profiles go.
+        stamp: the file that remembers which pom it was.
+        finish: what is done with them then.
     """
-    apicurio = PLUGINS / "apicurio"
-    folders = {"kafka": KAFKA, "debezium": PLUGINS / "debezium", "apicurio": apicurio}
-    return copy_dependencies(POM, folders, JARS / "pom.sha256", _unpack_converter)
 
+    pom: Path
+    folders: Mapping[str, Path]
+    stamp: Path
+    finish: Callable[[], None] = lambda: None
 
-def fetch_mariadb() -> bool:
-    """Make the folder of Debezium's connector for MariaDB, beside the other plugins.
+    def fetch(self) -> bool:
+        """Copy the jars into their folders, where the pom has changed.
 
-    Returns:
-        Whether anything had to be fetched.
+        Returns:
+            Whether anything had to be fetched.
 
-    Raises:
-        UserError: Maven is missing, or it failed.
-    """
-    folders = {"mariadb": PLUGINS / "mariadb"}
-    return copy_dependencies(MARIADB_POM, folders, JARS / "mariadb.sha256")
-
-
-def fetch_registry() -> bool:
-    """Make the folder ``REGISTRY`` what the pom says.
-
-    Returns:
-        Whether anything had to be fetched.
-
-    Raises:
-        UserError: Maven is missing, or it failed.
-    """
-    stamp = JARS / "registry.sha256"
-    return copy_dependencies(POM, {"registry": REGISTRY}, stamp, _unpack_registry)
+        Raises:
+            UserError: Maven is missing, or it failed.
+        """
+        digest = hashlib.sha256(self.pom.read_bytes()).hexdigest()
+        if self.stamp.exists() and self.stamp.read_text() == digest:
+            return False
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise UserError(
+                f"Maven fetches {', '.join(self.folders)}, and there is no `mvn` on this"
+                " machine; install it: apt-get install maven"
+            )
+        self.stamp.unlink(missing_ok=True)
+        for profile, folder in self.folders.items():
+            shutil.rmtree(folder, ignore_errors=True)
+            command = [maven, "-B", "-q", "-f", str(self.pom), "-P", profile]
+            command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+            answer = subprocess.run(
+                [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
+            )
+            if answer.returncode != 0:
+                said = answer.stdout.strip() or answer.stderr.strip()
+                raise UserError(f"Maven cannot fetch the jars of {self.pom}: {said[:2000]}")
+        self.finish()
+        self.stamp.write_text(digest)
+        return True
 
 
 def _unpack(folder: Path) -> None:
@@ -77,7 +88,7 @@ def _unpack(folder: Path) -> None:
 
 
 def _unpack_registry() -> None:
-    _unpack(REGISTRY)
+    _unpack(REGISTRY_FOLDER)
 
 
 def _unpack_converter() -> None:
@@ -90,49 +101,19 @@ def _unpack_converter() -> None:
         jar.writestr(SERVICE, CONVERTER)
 
 
-def copy_dependencies(
-    pom: Path,
-    folders: dict[str, Path],
-    stamp: Path,
-    then: Callable[[], None] = lambda: None,
-) -> bool:
-    """Copy the jars of each profile of a pom into its folder, where the pom has changed.
-
-    Args:
-        pom: the file.
-        folders: profile to folder.
-        stamp: the file that remembers which pom it was.
-        then: what is done with what was fetched.
-
-    Returns:
-        Whether anything had to be fetched.
-
-    Raises:
-        UserError: Maven is missing, or it failed.
-    """
-    digest = hashlib.sha256(pom.read_bytes()).hexdigest()
-    if stamp.exists() and stamp.read_text() == digest:
-        return False
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UserError(
-            f"Maven fetches {', '.join(folders)}, and there is no `mvn` on this machine;"
-            " install it: apt-get install maven"
-        )
-    stamp.unlink(missing_ok=True)
-    for profile, folder in folders.items():
-        shutil.rmtree(folder, ignore_errors=True)
-        command = [maven, "-B", "-q", "-f", str(pom), "-P", profile]
-        command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-        answer = subprocess.run(
-            [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
-        )
-        if answer.returncode != 0:
-            said = answer.stdout.strip() or answer.stderr.strip()
-            raise UserError(f"Maven cannot fetch the jars of {pom}: {said[:2000]}")
-    then()
-    stamp.write_text(digest)
-    return True
+# Kafka, Connect and Debezium for PostgreSQL.
+STACK = JarSet(
+    POM,
+    {"kafka": KAFKA, "debezium": PLUGINS / "debezium", "apicurio": PLUGINS / "apicurio"},
+    JARS / "pom.sha256",
+    _unpack_converter,
+)
+# Debezium's connector for MariaDB, beside the other plugins.
+MARIADB = JarSet(MARIADB_POM, {"mariadb": PLUGINS / "mariadb"}, JARS / "mariadb.sha256")
+# Apicurio's registry.
+REGISTRY = JarSet(
+    POM, {"registry": REGISTRY_FOLDER}, JARS / "registry.sha256", _unpack_registry
+)
 
 
 def find_java() -> str:

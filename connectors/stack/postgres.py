@@ -10,29 +10,17 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg2
 
+from connectors.stack.server import DatabaseServer
 from lake.errors import TransientError, UserError
 
 OLDEST = 15
 SUPERUSER = "postgres"
-
-# Every one is given on the command line, so that a folder of an older version of this
-# project starts with them, too.
-SETTINGS = {
-    "wal_level": "logical",
-    "max_replication_slots": "10",
-    "max_wal_senders": "10",
-    "listen_addresses": "127.0.0.1",
-    "unix_socket_directories": "",
-    "password_encryption": "scram-sha-256",
-    "timezone": "UTC",
-    "log_timezone": "UTC",
-}
 
 
 def find_binaries(version: int | None = None) -> Path:
@@ -76,30 +64,21 @@ def _version(postgres: Path) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-class PostgresServer:
-    """One server; the folder outlives it, and other processes may stop it.
+class PostgresServer(DatabaseServer):
+    """One server; the folder outlives it, and other processes may stop it."""
 
-    Args:
-        folder: keeps ``data/`` and ``server.log``; made when the server first starts.
-        port: on 127.0.0.1, the only address it listens on.
-        password: the superuser's, set when the folder is made.
-        settings: more settings, or others than ``SETTINGS``.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        port: int,
-        password: str,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        self.folder = folder.absolute()
-        self.port = port
-        self.password = password
-        self.settings = {**SETTINGS, **(settings or {})}
-        self.data = self.folder / "data"
-        self.log = self.folder / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+    # Every one is given on the command line, so that a folder of an older version of this
+    # project starts with them, too.
+    SETTINGS: ClassVar = {
+        "wal_level": "logical",
+        "max_replication_slots": "10",
+        "max_wal_senders": "10",
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "password_encryption": "scram-sha-256",
+        "timezone": "UTC",
+        "log_timezone": "UTC",
+    }
 
     def start(self, timeout: float = 60) -> None:
         """Start the server, and make its folder first where there is none.
@@ -200,7 +179,7 @@ class PostgresServer:
         return pid if pid in self._processes() else None
 
     def connect(self, **overrides: Any) -> Any:
-        """A psycopg2 connection, as the superuser to ``postgres`` unless told otherwise."""
+        """A psycopg2 connection, by default as the superuser to ``postgres``."""
         parameters: dict[str, Any] = {
             "host": "127.0.0.1",
             "port": self.port,

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import requests
+
 from connectors.stack import jars
 from lake.errors import TransientError, UserError
 
@@ -144,6 +146,23 @@ class JavaProcess:
         with self.log.open("rb") as log:
             log.seek(self._log_begin)
             return log.read().decode("utf-8", errors="replace")
+
+    def wait_until_answers(self, url: str, timeout: float) -> None:
+        """Wait until its server says yes to a GET of ``url``.
+
+        Raises:
+            UserError: it ended; the message has the reason.
+            TransientError: it takes longer than ``timeout`` seconds.
+        """
+
+        def answers() -> bool:
+            self.require_alive()
+            try:
+                return requests.get(url, timeout=5).ok
+            except requests.RequestException:
+                return False
+
+        wait_until(answers, timeout, f"the {self.name} is not ready")
 
     def require_alive(self) -> None:
         """Raise the reason, as its log has it, if it ended.

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import requests
-
 from connectors.stack import jars
-from connectors.stack.processes import JavaProcess, wait_until
+from connectors.stack.processes import JavaProcess
 
 MAIN = "io.quarkus.runner.GeneratedMain"
 
@@ -40,8 +38,8 @@ class SchemaRegistry:
         return f"{self.root}/apis/ccompat/v7"
 
     def start(self) -> None:
-        """Start it without waiting; its jars are ``jars.fetch_registry``'s."""
-        [runner] = jars.REGISTRY.glob("*-runner.jar")
+        """Start it without waiting; its jars are ``jars.REGISTRY``."""
+        [runner] = jars.REGISTRY_FOLDER.glob("*-runner.jar")
         options = (
             f"-Dquarkus.http.port={self.port}",
             "-Dquarkus.http.host=127.0.0.1",
@@ -56,12 +54,4 @@ class SchemaRegistry:
         Raises:
             UserError: it ended, or takes too long.
         """
-
-        def is_ready() -> bool:
-            self.process.require_alive()
-            try:
-                return requests.get(f"{self.url}/system/info", timeout=5).ok
-            except requests.RequestException:
-                return False
-
-        wait_until(is_ready, timeout, "the registry is not ready")
+        self.process.wait_until_answers(f"{self.url}/system/info", timeout)

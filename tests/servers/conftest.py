@@ -30,7 +30,7 @@ def servers() -> None:
     try:
         find_binaries()
         jars.find_java()
-        jars.fetch()
+        jars.STACK.fetch()
     except UserError as error:
         if os.environ.get("CI") == "true":
             raise

@@ -19,8 +19,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from connectors.mariadb.server import find_binary
 from connectors.stack import jars
+from connectors.stack.mariadb import find_binary
 from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.servers.test_connectors import unread, validated
@@ -45,7 +45,8 @@ from tests.support.project import copy_project
 from tests.support.records import Row
 from tests.support.storm import Storm
 from tests.support.types_matrix import Type, Value
-from tests.support.types_source import Outcome, Way, declare, is_right, outcomes_of, row_id
+from tests.support.types_outcomes import Outcome, cases, outcomes_of, wrong_ways
+from tests.support.types_source import declare
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -61,8 +62,8 @@ def mariadb() -> Iterator[MariaDBStack]:
     try:
         find_binary("mariadbd")
         jars.find_java()
-        jars.fetch()
-        jars.fetch_mariadb()
+        jars.STACK.fetch()
+        jars.MARIADB.fetch()
     except UserError as error:
         if os.environ.get("CI") == "true":
             raise
@@ -351,7 +352,7 @@ def types_run(
     source = MariaDBTypes(mariadb.server, database, TYPES)
     source.create()
     mariadb.server.execute(NOT_STRICT, ZERO_DATES, database=database)
-    topics = {f"types.{database}.{table}": its for table, its in source.tables().items()}
+    topics = source.topics("types")
     selected = declare(project, TYPES, topics)
     zero_dates = f"types.{database}.zero_dates"
     topics_file = project / "ingest/topics.toml"
@@ -404,31 +405,12 @@ def outcomes(types_run: TypesRun) -> dict[int, Outcome]:
     return types_run.outcomes
 
 
-def cases() -> list[Any]:
-    """Every value, with a readable name; a strict xfail where it is wrong today."""
-    found = []
-    for row in TYPES:
-        for number, value in enumerate(row.all_values):
-            known = [pytest.mark.xfail(strict=True, reason=value.wrong_today)]
-            text = "null" if value.text is None else ascii(value.text)[1:25]
-            name = re.sub(r"\s+", "_", f"{row.sql}-{row.declared}-{number}-{text}")
-            marks = known if value.wrong_today else []
-            found.append(pytest.param(row, value, marks=marks, id=name))
-    return found
-
-
-@pytest.mark.parametrize(("row", "value"), cases())
+@pytest.mark.parametrize(("row", "value"), cases(TYPES))
 def test_silver_has_the_value_or_it_is_rejected(
     outcomes: dict[int, Outcome], row: Type, value: Value
 ) -> None:
     """By a snapshot, an insert and an update."""
-    found = {way: outcomes[row_id(TYPES, row, value, way)] for way in Way}
-    faults = {
-        way.name.lower(): outcome
-        for way, outcome in found.items()
-        if not is_right(row, value, outcome)
-    }
-    assert not faults
+    assert wrong_ways(TYPES, row, value, outcomes) == {}
 
 
 def test_zero_date_takes_the_default_of_a_column_that_is_not_null(
@@ -440,11 +422,4 @@ def test_zero_date_takes_the_default_of_a_column_that_is_not_null(
 
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
-    """With WRITE_TYPES_DOC=1 in the environment, the test writes the documentation."""
-    page = types_doc.MARIADB
-    text = page.file.read_text(encoding="utf-8")
-    found = types_doc.replace_matrix(text, page, outcomes)
-    if os.environ.get("WRITE_TYPES_DOC"):
-        page.file.write_text(found, encoding="utf-8")
-    else:
-        assert text == found, f"{page.file} is out of date: run with WRITE_TYPES_DOC=1"
+    types_doc.check(types_doc.MARIADB, outcomes)

@@ -8,10 +8,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from connectors.mariadb.server import MariaDBServer
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
+from connectors.stack.mariadb import MariaDBServer
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import SECRETS_FOLDER, write_secret
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from connectors.mariadb.server import MariaDBServer
+from connectors.stack.mariadb import MariaDBServer
 from tests.support.mariadb_types import input_of
 from tests.support.project import copy_project, write_rejected_rows
 from tests.support.records import Row
-from tests.support.types_matrix import Type, Value
-from tests.support.types_source import Way, row_id, source_table
+from tests.support.types_matrix import Type
+from tests.support.types_tables import TypesTables
 
 Rows = dict[tuple[Any, ...], Row]
 
@@ -35,75 +35,47 @@ class MariaDBTypes:
     def __init__(self, server: MariaDBServer, database: str, types: Sequence[Type]) -> None:
         self.server = server
         self.database = database
-        self.types = types
+        self.tables = _Tables(types)
 
-    def tables(self) -> dict[str, str]:
-        """The silver table of every table."""
-        return {source_table(self.types, row): row.group for row in self.types}
+    def topics(self, prefix: str) -> dict[str, str]:
+        """The silver table of every topic of a connector."""
+        return {
+            f"{prefix}.{self.database}.{self.tables.table(row)}": row.group
+            for row in self.tables.types
+        }
 
     def create(self) -> None:
         """Make the tables with the rows that the snapshot reads."""
-        columns: dict[str, list[str]] = {}
-        for row in self.types:
-            name = source_table(self.types, row)
-            columns.setdefault(name, []).append(f"{row.column} {_nullable(row.sql)}")
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
-            for table, listed in columns.items():
-                cursor.execute(
-                    f"create table {table} (id int primary key, {', '.join(listed)})"
-                )
-            for row in self.types:
-                for value in row.all_values:
-                    first = row.values[0].text if value.text is None else None
-                    self._insert(cursor, row, value, Way.SNAPSHOT, value.text)
-                    self._insert(cursor, row, value, Way.UPDATE, first)
+        with self._cursor() as cursor:
+            self.tables.create(cursor)
 
     def change(self) -> None:
         """Insert and update while the connector streams."""
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
-            for row in self.types:
-                for value in row.all_values:
-                    self._insert(cursor, row, value, Way.INSERT, value.text)
-                    cursor.execute(
-                        f"update {source_table(self.types, row)}"
-                        f" set {row.column} = {input_of(row)} where id = %s",
-                        (value.text, row_id(self.types, row, value, Way.UPDATE)),
-                    )
+        with self._cursor() as cursor:
+            self.tables.change(cursor)
 
     def texts(self) -> dict[int, str | None]:
         """The server's own text of every value, by key."""
-        found: dict[int, str | None] = {}
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
-            for number, row in enumerate(self.types):
-                text = row.form.sql.format(row.column)
-                cursor.execute(
-                    f"select id, case when {row.column} is not null then {text} end"
-                    f" from {source_table(self.types, row)} where id div 1000 = {number}"
-                )
-                found.update(
-                    (key, text.decode() if isinstance(text, bytes) else text)
-                    for key, text in cursor.fetchall()
-                )
-        return found
+        with self._cursor() as cursor:
+            return self.tables.texts(cursor)
 
-    def _connect(self) -> Any:
-        return self.server.connect(
+    @contextmanager
+    def _cursor(self) -> Iterator[Any]:
+        """A cursor that commits each statement."""
+        connection = self.server.connect(
             database=self.database, autocommit=True, init_command=NOT_STRICT
         )
-
-    def _insert(
-        self, cursor: Any, row: Type, value: Value, way: Way, text: str | None
-    ) -> None:
-        cursor.execute(
-            f"insert into {source_table(self.types, row)} (id, {row.column})"
-            f" values (%s, {input_of(row)})",
-            (row_id(self.types, row, value, way), text),
-        )
+        with closing(connection), connection.cursor() as cursor:
+            yield cursor
 
 
-def _nullable(sql: str) -> str:
-    """A type of a column; MariaDB's timestamps are not null unless told so."""
-    return f"{sql} null"
+class _Tables(TypesTables):
+    def column(self, row: Type) -> str:
+        """MariaDB's timestamps are not null by default."""
+        return f"{super().column(row)} null"
+
+    def input(self, row: Type) -> str:
+        return input_of(row)
 
 
 # A shop of three tables, whose rows a storm changes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -19,7 +20,8 @@ from tests.support.types_matrix import (
     Type,
     Value,
 )
-from tests.support.types_source import Outcome, Way, is_right, row_id
+from tests.support.types_outcomes import Outcome, is_right
+from tests.support.types_tables import Way, row_id
 
 LONGEST = 44
 
@@ -53,6 +55,19 @@ class Page:
 
 POSTGRESQL = Page(PROJECT / "docs/types.md", "PostgreSQL", "test_types", SECTIONS)
 MARIADB = Page(PROJECT / "docs/types-mysql.md", "MariaDB", "test_mariadb", MARIADB_SECTIONS)
+
+
+def check(page: Page, outcomes: dict[int, Outcome]) -> None:
+    """Compare a page with what a run found.
+
+    With WRITE_TYPES_DOC=1 in the environment, write the page instead.
+    """
+    text = page.file.read_text(encoding="utf-8")
+    found = replace_matrix(text, page, outcomes)
+    if os.environ.get("WRITE_TYPES_DOC"):
+        page.file.write_text(found, encoding="utf-8")
+    else:
+        assert text == found, f"{page.file} is out of date: run with WRITE_TYPES_DOC=1"
 
 
 def replace_matrix(text: str, page: Page, outcomes: dict[int, Outcome]) -> str:

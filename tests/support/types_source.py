@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
-
-import pyarrow as pa
 
 from connectors.postgres.checks import REPLICATION_ROLE
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
-from lake.tables import open_table, read_columns
-from tests.support.lake import Lake
-from tests.support.types_matrix import PRECISE, Type, Value
+from tests.support.types_matrix import PRECISE, Type
+from tests.support.types_tables import TypesTables
 
 DATABASE = "types"
 EXTENSIONS = ("citext", "cube", "hstore", "isn", "ltree")
@@ -36,49 +29,6 @@ CONNECTORS = {
 }
 
 
-class Way(IntEnum):
-    """How a value comes to the lake."""
-
-    SNAPSHOT = 1
-    INSERT = 2
-    UPDATE = 3
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a value.
-
-    Attributes:
-        source: PostgreSQL's text of it.
-        sent: what Debezium sent, None where it left the column out.
-        reason: why its event was rejected, None where it was not.
-        silver: what silver holds; dates and times as numbers since 1970.
-        is_stored: whether silver has a row of its key.
-    """
-
-    source: str | None
-    sent: str | None
-    reason: str | None
-    silver: Any
-    is_stored: bool
-
-
-def is_right(row: Type, value: Value, outcome: Outcome) -> bool:
-    """Whether silver holds a value as the source has it, or it was rejected by right."""
-    if value.is_rejected:
-        return (outcome.reason or "").startswith(f"{row.column}: ")
-    return (
-        outcome.reason is None
-        and outcome.is_stored
-        and row.form.is_same(outcome.silver, outcome.source)
-    )
-
-
-def row_id(types: Sequence[Type], row: Type, value: Value, way: Way) -> int:
-    """The key of a value's row."""
-    return types.index(row) * 1000 + row.all_values.index(value) * 10 + way
-
-
 class TypesSource:
     """The database of a stack that has the types' tables.
 
@@ -89,17 +39,14 @@ class TypesSource:
 
     def __init__(self, stack: Stack, types: Sequence[Type]) -> None:
         self.stack = stack
-        self.types = types
-        self.tables: dict[str, list[Type]] = {}
-        for row in types:
-            self.tables.setdefault(self._table(row), []).append(row)
+        self.tables = TypesTables(types, "types")
 
     def topics(self) -> dict[str, str]:
         """The silver table of every topic."""
         return {
-            f"types_{'precise' if group == PRECISE else 'string'}.types.{table}": group
-            for table, (row, *_) in self.tables.items()
-            for group in [row.group]
+            f"types_{kind}.{self.tables.table(row)}": row.group
+            for row in self.tables.types
+            for kind in ["precise" if row.group == PRECISE else "string"]
         }
 
     def create(self) -> None:
@@ -111,16 +58,7 @@ class TypesSource:
                 cursor.execute(f"create extension {name}")
             cursor.execute(CREATE_TYPES)
             cursor.execute("create schema types")
-            for table, rows in self.tables.items():
-                columns = ", ".join(f"{row.column} {row.sql}" for row in rows)
-                cursor.execute(
-                    f"create table types.{table} (id int primary key, {columns})"
-                )
-            for row in self.types:
-                for value in row.all_values:
-                    first = row.values[0].text if value.text is None else None
-                    self._insert(cursor, row, value, Way.SNAPSHOT, value.text)
-                    self._insert(cursor, row, value, Way.UPDATE, first)
+            self.tables.create(cursor)
             cursor.execute("create publication types for all tables")
             cursor.execute(f"grant usage on schema types to {REPLICATION_ROLE}")
             cursor.execute(
@@ -130,14 +68,7 @@ class TypesSource:
     def change(self) -> None:
         """Insert and update while the connectors stream."""
         with self._cursor() as cursor:
-            for row in self.types:
-                for value in row.all_values:
-                    self._insert(cursor, row, value, Way.INSERT, value.text)
-                    cursor.execute(
-                        f"update types.{self._table(row)} set {row.column} = %s"
-                        " where id = %s",
-                        (value.text, row_id(self.types, row, value, Way.UPDATE)),
-                    )
+            self.tables.change(cursor)
 
     def register(self) -> None:
         """Have Debezium capture the tables, and wait until it streams."""
@@ -185,27 +116,8 @@ class TypesSource:
 
     def texts(self) -> dict[int, str | None]:
         """PostgreSQL's own text of every value, by key."""
-        found: dict[int, str | None] = {}
         with self._cursor() as cursor:
-            for number, row in enumerate(self.types):
-                text = row.form.sql.format(row.column)
-                cursor.execute(
-                    f"select id, case when {row.column} is not null then {text} end"
-                    f" from types.{self._table(row)} where id / 1000 = {number}"
-                )
-                found.update(cursor.fetchall())
-        return found
-
-    def _insert(
-        self, cursor: Any, row: Type, value: Value, way: Way, text: str | None
-    ) -> None:
-        cursor.execute(
-            f"insert into types.{self._table(row)} (id, {row.column}) values (%s, %s)",
-            (row_id(self.types, row, value, way), text),
-        )
-
-    def _table(self, row: Type) -> str:
-        return source_table(self.types, row)
+            return self.tables.texts(cursor)
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
@@ -263,61 +175,3 @@ def _insert_after(file: Path, line: str, text: str) -> None:
     before = file.read_text()
     assert before.count(line) == 1
     file.write_text(before.replace(line, line + text))
-
-
-def source_table(types: Sequence[Type], row: Type) -> str:
-    """A row's source table: the first of its group without a column of its name."""
-    before = types[: types.index(row)]
-    place = (row.group, row.column)
-    return f"{row.group}_{sum((it.group, it.column) == place for it in before)}"
-
-
-def outcomes_of(
-    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
-) -> dict[int, Outcome]:
-    """What became of every value, by key; ``texts`` are the source's."""
-    reasons = {row["event_id"]: row["reason"] for row in lake.rows("silver.rejected_rows")}
-    found: dict[int, Outcome] = {}
-    for group in {row.group for row in types}:
-        newest: dict[int, Any] = {}
-        bronze = lake.rows(f"bronze.{group}")
-        for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
-            newest[int(re.findall(r"\d+", event["key"])[0])] = event
-        stored = _stored(lake, group)
-        for row in types:
-            if row.group != group:
-                continue
-            for value in row.all_values:
-                for way in Way:
-                    key = row_id(types, row, value, way)
-                    event = newest[key]
-                    found[key] = Outcome(
-                        source=texts[key],
-                        sent=_sent(event["value"], row.column),
-                        reason=reasons.get(event["event_id"]),
-                        silver=stored.get(key, {}).get(row.column),
-                        is_stored=key in stored,
-                    )
-    return found
-
-
-def _stored(lake: Lake, group: str) -> dict[int, dict[str, Any]]:
-    """The rows of a silver table by key; dates and times as days and microseconds."""
-    if f"silver.{group}" not in lake.tables.names():
-        return {}
-    table = read_columns(open_table(str(lake.tables.path(f"silver.{group}"))))
-    columns = {name: table[name] for name in table.column_names}
-    for name, column in columns.items():
-        if pa.types.is_date(column.type):
-            columns[name] = column.cast(pa.int32())
-        elif pa.types.is_timestamp(column.type):
-            columns[name] = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    rows = pa.table(columns).to_pylist()
-    assert len({row["id"] for row in rows}) == len(rows)
-    return {row["id"]: row for row in rows}
-
-
-def _sent(value: str, column: str) -> str | None:
-    """The text of a field as it stands in a flattened event."""
-    rest = value.partition(f'"{column}":')[2]
-    return rest[: json.JSONDecoder().raw_decode(rest)[1]] if rest else None

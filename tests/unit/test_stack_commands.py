@@ -46,7 +46,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Pytest's folders are root's alone.
     monkeypatch.setattr(PostgresServer, "require_enterable", lambda server: None)
     monkeypatch.setattr(jars, "find_java", lambda: "java")
-    monkeypatch.setattr(jars, "fetch", lambda: False)
+    monkeypatch.setattr(jars.JarSet, "fetch", lambda self: False)
     monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
     return root
 
@@ -472,4 +472,4 @@ def test_missing_maven_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr(jars, "JARS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install maven"):
-        jars.fetch()
+        jars.STACK.fetch()

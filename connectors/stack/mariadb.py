@@ -9,29 +9,17 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pymysql
 
+from connectors.stack.server import DatabaseServer
 from lake.errors import TransientError, UserError
 
 SUPERUSER = "root"
 SYSTEM_USER = "mysql"
 BINLOG = "binlog"
-
-# What Debezium needs of a server (docs/sources.md says why), and where it listens.
-SETTINGS = {
-    "server_id": "1",
-    "log_bin": BINLOG,
-    "binlog_format": "ROW",
-    "binlog_row_image": "FULL",
-    "character_set_server": "utf8mb4",
-    "default_time_zone": "+00:00",
-    "bind_address": "127.0.0.1",
-    "skip_name_resolve": "1",
-}
 
 
 def find_binary(name: str) -> str:
@@ -48,30 +36,20 @@ def find_binary(name: str) -> str:
     return found
 
 
-class MariaDBServer:
-    """One server; its folder outlives it.
+class MariaDBServer(DatabaseServer):
+    """One server; its folder outlives it."""
 
-    Args:
-        folder: keeps ``data/`` and ``server.log``; made when the server first starts.
-        port: on 127.0.0.1, the only address it listens on.
-        password: the superuser's, set when the folder is made.
-        settings: more settings, or others than ``SETTINGS``.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        port: int,
-        password: str,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        self.folder = folder.absolute()
-        self.port = port
-        self.password = password
-        self.settings = {**SETTINGS, **(settings or {})}
-        self.data = self.folder / "data"
-        self.log = self.folder / "server.log"
-        self._process: subprocess.Popen[bytes] | None = None
+    # What Debezium needs of a server (docs/sources.md says why), and where it listens.
+    SETTINGS: ClassVar = {
+        "server_id": "1",
+        "log_bin": BINLOG,
+        "binlog_format": "ROW",
+        "binlog_row_image": "FULL",
+        "character_set_server": "utf8mb4",
+        "default_time_zone": "+00:00",
+        "bind_address": "127.0.0.1",
+        "skip_name_resolve": "1",
+    }
 
     def start(self, timeout: float = 60) -> None:
         """Start the server, and make its folder first where there is none.
@@ -117,7 +95,7 @@ class MariaDBServer:
         self._end(signal.SIGKILL, 10)
 
     def connect(self, **overrides: Any) -> Any:
-        """A PyMySQL connection, as the superuser unless told otherwise, in UTC."""
+        """A PyMySQL connection, in UTC; as the superuser by default."""
         parameters: dict[str, Any] = {
             "host": "127.0.0.1",
             "port": self.port,
@@ -216,5 +194,5 @@ class MariaDBServer:
             os.chown(path, user.pw_uid, user.pw_gid)
 
     def _run_as(self) -> list[str]:
-        """MariaDB does not run as root: it is told another user."""
+        """MariaDB does not run as root: it takes a user's name."""
         return [f"--user={SYSTEM_USER}"] if os.geteuid() == 0 else []

@@ -1,1 +1,0 @@
-"""A MariaDB source: its server, its rights, its connector."""

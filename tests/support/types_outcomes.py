@@ -1,0 +1,124 @@
+"""What became of the values of the types' matrix, and whether that is right."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lake.tables import open_table, read_columns
+from tests.support.lake import Lake
+from tests.support.types_matrix import Type, Value
+from tests.support.types_tables import Way, row_id
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a value.
+
+    Attributes:
+        source: the database's text of it.
+        sent: what Debezium sent, None where it left the column out.
+        reason: why its event was rejected, None where it was not.
+        silver: what silver holds; dates and times as numbers since 1970.
+        is_stored: whether silver has a row of its key.
+    """
+
+    source: str | None
+    sent: str | None
+    reason: str | None
+    silver: Any
+    is_stored: bool
+
+
+def is_right(row: Type, value: Value, outcome: Outcome) -> bool:
+    """Whether silver holds a value as the source has it, or it was rejected by right."""
+    if value.is_rejected:
+        return (outcome.reason or "").startswith(f"{row.column}: ")
+    return (
+        outcome.reason is None
+        and outcome.is_stored
+        and row.form.is_same(outcome.silver, outcome.source)
+    )
+
+
+def wrong_ways(
+    types: Sequence[Type], row: Type, value: Value, outcomes: dict[int, Outcome]
+) -> dict[str, Outcome]:
+    """The ways by which a value came to silver wrongly, with what became of it."""
+    found = {way: outcomes[row_id(types, row, value, way)] for way in Way}
+    return {
+        way.name.lower(): outcome
+        for way, outcome in found.items()
+        if not is_right(row, value, outcome)
+    }
+
+
+def cases(types: Sequence[Type]) -> list[Any]:
+    """Every value, with a readable name; a strict xfail where it is wrong today."""
+    found = []
+    for row in types:
+        for number, value in enumerate(row.all_values):
+            known = [pytest.mark.xfail(strict=True, reason=value.wrong_today)]
+            text = "null" if value.text is None else ascii(value.text)[1:25]
+            name = f"{row.group}-{row.sql}-{row.declared}-{number}-{text}"
+            marks = known if value.wrong_today else []
+            name = re.sub(r"\s+", "_", name)
+            found.append(pytest.param(row, value, marks=marks, id=name))
+    return found
+
+
+def outcomes_of(
+    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
+) -> dict[int, Outcome]:
+    """What became of every value, by key; ``texts`` are the source's."""
+    reasons = {row["event_id"]: row["reason"] for row in lake.rows("silver.rejected_rows")}
+    found: dict[int, Outcome] = {}
+    for group in {row.group for row in types}:
+        newest: dict[int, Any] = {}
+        bronze = lake.rows(f"bronze.{group}")
+        for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
+            newest[int(re.findall(r"\d+", event["key"])[0])] = event
+        stored = _stored(lake, group)
+        for row in types:
+            if row.group != group:
+                continue
+            for value in row.all_values:
+                for way in Way:
+                    key = row_id(types, row, value, way)
+                    event = newest[key]
+                    found[key] = Outcome(
+                        source=texts[key],
+                        sent=_sent(event["value"], row.column),
+                        reason=reasons.get(event["event_id"]),
+                        silver=stored.get(key, {}).get(row.column),
+                        is_stored=key in stored,
+                    )
+    return found
+
+
+def _stored(lake: Lake, group: str) -> dict[int, dict[str, Any]]:
+    """The rows of a silver table by key; dates and times as days and microseconds."""
+    if f"silver.{group}" not in lake.tables.names():
+        return {}
+    table = read_columns(open_table(str(lake.tables.path(f"silver.{group}"))))
+    columns = {name: table[name] for name in table.column_names}
+    for name, column in columns.items():
+        if pa.types.is_date(column.type):
+            columns[name] = column.cast(pa.int32())
+        elif pa.types.is_timestamp(column.type):
+            columns[name] = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    rows = pa.table(columns).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row for row in rows}
+
+
+def _sent(value: str, column: str) -> str | None:
+    """The text of a field as it stands in a flattened event."""
+    rest = value.partition(f'"{column}":')[2]
+    return rest[: json.JSONDecoder().raw_decode(rest)[1]] if rest else None
