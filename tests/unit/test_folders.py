@@ -27,7 +27,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """``make clean`` in another folder than the project's."""
     return subprocess.run(
-        ["make", "-f", str(PROJECT / "Makefile"), "clean"],
+        ["make", "--no-print-directory", "-f", str(PROJECT / "Makefile"), "clean"],
         cwd=folder,
         env={**os.environ, "LAKE_ROOT": str(root)},
         capture_output=True,

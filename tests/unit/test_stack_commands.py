@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
@@ -419,7 +420,7 @@ def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
     python.write_text(f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped\nexit {code}\n')
     python.chmod(0o755)
     subprocess.run(
-        ["make", "-f", str(PROJECT / "Makefile"), "clean"],
+        ["make", "--no-print-directory", "-f", str(PROJECT / "Makefile"), "clean"],
         cwd=tmp_path,
         env={**os.environ, "LAKE_ROOT": str(lake)},
         capture_output=True,
@@ -469,7 +470,6 @@ def test_old_java_is_an_error(
 
 
 def test_missing_maven_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(jars, "JARS", tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match="apt-get install maven"):
-        jars.STACK.fetch()
+        replace(jars.STACK, stamp=tmp_path / "stamp").fetch()
