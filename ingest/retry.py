@@ -32,11 +32,14 @@ def retry_rejected(
     records = _records(bronze, topic, schemas).persist()
     try:
         batches.write(records)
-        rows = classified(records, batches.topics)
+        # In memory, so that Spark does not push the filter into what its columns are made
+        # of, which it copies at each use: a minute of planning.
+        rows = classified(records, batches.topics).persist()
         is_gone = (F.col("destination") != REJECTED_TABLE) | (
             F.col("event_id") != F.col("rejected_id")
         )
         bronze.remove_rejected(rows.where(is_gone).select("rejected_id"))
+        rows.unpersist()
     finally:
         records.unpersist()
 

@@ -255,30 +255,30 @@ def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
 # The quarantine once more
 
 
-def test_rejected_records_are_tried_again(bronze: Lake, tmp_path: Path) -> None:
+def test_rejected_records_are_tried_again(lake: Lake, tmp_path: Path) -> None:
     """After a forgotten --topic: what is an event now leaves the quarantine."""
     bare = [flattened("c", ROW, lsn) for lsn in (8_001, 8_002)]
     write(tmp_path, "1.json", [*bare, "no JSON at all"])
-    ingested = bronze.ingest(str(tmp_path))
+    ingested = lake.ingest(str(tmp_path))
     assert (ingested.code, ingested.counts) == (3, (3, 0, 3, 0))
-    assert bronze.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
-    waiting = len(bronze.rows("bronze.rejected_events"))
+    assert lake.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
+    waiting = len(lake.rows("bronze.rejected_events"))
 
-    again = bronze.retry_rejected("--topic", TOPIC)
+    again = lake.retry_rejected("--topic", TOPIC)
     assert again.counts[:2] == (waiting, 2)
-    rows = bronze.rows("bronze.cdc_events")
+    rows = lake.rows("bronze.cdc_events")
     written = [row for row in rows if row["source_lsn"] in (8_001, 8_002)]
     assert sorted(row["value"] for row in written) == sorted(map(line, bare))
-    left = rejected(bronze, tmp_path)
+    left = rejected(lake, tmp_path)
     assert [row["value"] for row in left] == ["no JSON at all"]
-    assert len(bronze.rows("bronze.rejected_events")) == waiting - 2
+    assert len(lake.rows("bronze.rejected_events")) == waiting - 2
 
-    instants = bronze.tables.instants()
-    assert bronze.retry_rejected("--topic", TOPIC).counts[:2] == (waiting - 2, 0)
-    assert bronze.tables.instants() == instants
-    status = json.loads(bronze.status("--json").out)
+    instants = lake.tables.instants()
+    assert lake.retry_rejected("--topic", TOPIC).counts[:2] == (waiting - 2, 0)
+    assert lake.tables.instants() == instants
+    status = json.loads(lake.status("--json").out)
     assert status["rejected"] == waiting - 2
-    assert bronze.tables.properties("bronze.rejected_events")["hoodie.table.version"] == "6"
+    assert lake.tables.properties("bronze.rejected_events")["hoodie.table.version"] == "6"
 
 
 # How far it is
