@@ -18,6 +18,7 @@ from connectors.stack.server import DatabaseServer
 from lake.errors import TransientError, UserError
 
 SUPERUSER = "root"
+RIGHTS = Path(__file__).parents[1] / "mariadb" / "replication.sql"
 SYSTEM_USER = "mysql"
 BINLOG = "binlog"
 
@@ -34,6 +35,20 @@ def find_binary(name: str) -> str:
             f"no {name} on this machine; install it: apt-get install mariadb-server"
         )
     return found
+
+
+def statements(script: str) -> list[str]:
+    """The statements of a script without procedures, as a session takes them one by one."""
+    lines = [line for line in script.splitlines() if not line.startswith("--")]
+    found = (statement.strip() for statement in "\n".join(lines).split(";"))
+    return [statement for statement in found if statement]
+
+
+def replication_rights(database: str, password: str) -> list[str]:
+    """The statements that make Debezium's user and give it its rights."""
+    script = RIGHTS.read_text(encoding="utf-8")
+    script = script.replace("{database}", database).replace("{password}", password)
+    return statements(script)
 
 
 class MariaDBServer(DatabaseServer):

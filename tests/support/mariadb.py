@@ -11,12 +11,11 @@ from pathlib import Path
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
-from connectors.stack.mariadb import MariaDBServer
+from connectors.stack.mariadb import MariaDBServer, replication_rights
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import SECRETS_FOLDER, write_secret
 
 CONNECTOR = "source-mariadb"
-RIGHTS = jars.PROJECT / "connectors/mariadb/replication.sql"
 # No test loses the machine's power; the binary log is written before a commit ends.
 FAST = {"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"}
 
@@ -63,7 +62,8 @@ class MariaDBStack:
         self.connect.start()
         self.server.start()
         self.server.execute(
-            f"create database `{self.database}`", *rights(self.database, password)
+            f"create database `{self.database}`",
+            *replication_rights(self.database, password),
         )
         self.broker.wait_until_ready()
         self.connect.wait_until_ready()
@@ -150,10 +150,3 @@ class MariaDBStack:
         for entry in answer["offsets"]:
             return entry["offset"]["file"], entry["offset"]["pos"]
         return "", 0
-
-
-def rights(database: str, password: str) -> list[str]:
-    """The statements that give Debezium's user its rights."""
-    lines = [line for line in RIGHTS.read_text().splitlines() if not line.startswith("--")]
-    text = "\n".join(lines).replace("{database}", database).replace("{password}", password)
-    return [statement.strip() for statement in text.split(";") if statement.strip()]

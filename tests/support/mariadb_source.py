@@ -151,13 +151,11 @@ def write_shop(folder: Path, topic_prefix: str) -> Path:
     """A project with the shop's tables, and a topics file."""
     copy_project(folder)
     models = folder / "models"
-    for layer in ("staging", "silver"):
+    for layer in ("staging", "silver", "gold"):
         for file in sorted((models / layer).rglob("*"), reverse=True):
             if file.is_file() and file.name != "_position_columns.md":
                 file.unlink()
-    for file in [*(models / "gold").glob("*"), *(folder / "analyses").glob("*")]:
-        file.unlink()
-    for file in (folder / "tests/dbt").glob("*"):
+    for file in [*(folder / "analyses").glob("*"), *(folder / "tests/dbt").glob("*")]:
         file.unlink()
     for table, (key, columns) in TABLES.items():
         meta: dict[str, Any] = {"key": key[0], "columns": columns}
@@ -201,7 +199,7 @@ def source_rows(server: MariaDBServer, database: str, table: str) -> Rows:
     key, columns = TABLES[table]
     # JSON is a text there; times come without their zone.
     found = server.execute(f"select {', '.join(columns)} from {database}.{table}")
-    rows = [dict(zip(columns, map(_plain, row), strict=True)) for row in found]
+    rows = [dict(zip(columns, map(plain, row), strict=True)) for row in found]
     return {tuple(row[name] for name in key): row for row in rows}
 
 
@@ -209,11 +207,11 @@ def silver_rows(rows: list[Row], table: str) -> Rows:
     """The live rows of a silver table in the source's columns, by key."""
     key, columns = TABLES[table]
     live = [row for row in rows if not row["is_deleted"]]
-    plain = [{name: _plain(row[name]) for name in columns} for row in live]
-    return {tuple(row[name] for name in key): row for row in plain}
+    found = [{name: plain(row[name]) for name in columns} for row in live]
+    return {tuple(row[name] for name in key): row for row in found}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value without the differences that mean nothing: scale, and the zone of UTC."""
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return Decimal(value).normalize()

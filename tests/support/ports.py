@@ -11,6 +11,8 @@ from lake.errors import UserError
 Server = TypeVar("Server")
 
 ATTEMPTS = 3
+# As many as the servers of a stack need, at most.
+PORTS = 6
 # PostgreSQL; Java; the stack, before it starts anything.
 SIGNS_OF_A_TAKEN_PORT = ("could not bind", "Address already in use", "is in use")
 
@@ -27,7 +29,7 @@ def start_on_free_ports(start: Callable[[Callable[[], int]], Server]) -> Server:
     for attempt in range(1, ATTEMPTS + 1):
         with free_ports() as free_port:
             # Released only when all are chosen, so that they differ.
-            ports = [free_port() for _ in range(4)]
+            ports = [free_port() for _ in range(PORTS)]
         try:
             return start(iter(ports).__next__)
         except UserError as error:

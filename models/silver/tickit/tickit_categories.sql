@@ -1,0 +1,3 @@
+{{ config(unique_key='catid') }}
+
+{{ current_rows(ref('stg_tickit_categories')) }}

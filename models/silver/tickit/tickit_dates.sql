@@ -1,0 +1,3 @@
+{{ config(unique_key='dateid') }}
+
+{{ current_rows(ref('stg_tickit_dates')) }}

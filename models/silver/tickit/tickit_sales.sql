@@ -1,0 +1,3 @@
+{{ config(unique_key='salesid') }}
+
+{{ current_rows(ref('stg_tickit_sales')) }}

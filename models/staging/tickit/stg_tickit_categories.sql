@@ -1,0 +1,11 @@
+{{ config(meta={
+    'key': 'catid',
+    'columns': {
+        'catid': 'int',
+        'catgroup': 'string',
+        'catname': 'string',
+        'catdesc': 'string',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'tickit_category')) }}

@@ -1,0 +1,15 @@
+{{ config(meta={
+    'key': 'dateid',
+    'columns': {
+        'dateid': 'int',
+        'caldate': 'date',
+        'day': 'string',
+        'week': 'int',
+        'month': 'string',
+        'qtr': 'string',
+        'year': 'int',
+        'holiday': 'boolean',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'tickit_date')) }}

@@ -1,0 +1,13 @@
+{{ config(meta={
+    'key': 'eventid',
+    'columns': {
+        'eventid': 'int',
+        'venueid': 'int',
+        'catid': 'int',
+        'dateid': 'int',
+        'eventname': 'string',
+        'starttime': 'timestamp',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'tickit_event')) }}

@@ -1,0 +1,12 @@
+{{ config(meta={
+    'key': 'venueid',
+    'columns': {
+        'venueid': 'int',
+        'venuename': 'string',
+        'venuecity': 'string',
+        'venuestate': 'bpchar',
+        'venueseats': 'int',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'tickit_venue')) }}
