@@ -1,4 +1,4 @@
-"""The walk-through: from a commit in PostgreSQL to a number in gold, before one's eyes.
+"""The walk-through: from a commit at a source to a number in gold, before one's eyes.
 
 Everything of it lies below ``LAKE_ROOT/live``, which it begins anew.
 """
@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -22,12 +22,15 @@ import click
 
 from connectors.postgres.northwind import insert_order
 from connectors.stack.stack import Stack
+from connectors.tickit.generator import Tickit
+from connectors.tickit.stack import TOPICS as TICKIT_TOPICS
+from connectors.tickit.stack import TOPICS_FILE, TickitStack, running
 from lake.command import STYLE, run, version
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
 from lake.place import lake_folder
-from serving.gold import KEYS, Gold, Row, differences
+from serving.gold import KEYS, TICKIT_KEYS, Gold, Row, differences
 
 TOPICS = ("cdc_events", "customers", "products")
 HELD_BACK = 11075
@@ -35,21 +38,58 @@ SECONDS_TO_WAIT = 300
 SECONDS_TO_STOP = 120
 ROWS_SHOWN = 4
 # What changes in every row with any change; shown only beside something else.
-RELATIVE = {"revenue_share", "revenue_rank"}
+RELATIVE = {"revenue_share", "revenue_rank", "buyer_rank", "seller_rank"}
+# A tenth of the rows that python -m connectors.tickit makes.
+TICKIT_SCALE = 0.1
 
 
 @dataclass(frozen=True)
 class Step:
-    """One change at the source."""
+    """One change at the sources, which it is given."""
 
     title: str
     change: Callable[[Any], None]
 
 
-def _execute(statement: str) -> Callable[[Any], None]:
+@dataclass(frozen=True)
+class Scenario:
+    """Sources that change, and what follows them.
+
+    Attributes:
+        servers: what starts.
+        sources: starts it below a lake's folder, and ends it.
+        arguments: of ``ingest kafka``, for the sources.
+        keys: gold's tables, and the key of each.
+        steps: the changes.
+    """
+
+    servers: str
+    sources: Callable[[Path], AbstractContextManager[Any]]
+    arguments: Callable[[Any], list[str]]
+    keys: Mapping[str, str]
+    steps: Sequence[Step]
+
+
+def _change(change: Callable[[Any], None]) -> Callable[[Stack], None]:
+    def commit(stack: Stack) -> None:
+        with closing(stack.connect_to_source()) as connection:
+            change(connection)
+            connection.commit()
+
+    return commit
+
+
+def _execute(statement: str) -> Callable[[Stack], None]:
     def change(connection: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute(statement)
+
+    return _change(change)
+
+
+def _execute_on(database: str, statement: str) -> Callable[[TickitStack], None]:
+    def change(stack: TickitStack) -> None:
+        stack.execute(database, statement)
 
     return change
 
@@ -63,7 +103,7 @@ STEPS = (
     ),
     Step(
         "order 11075 comes in, with its three lines",
-        lambda connection: insert_order(connection, HELD_BACK),
+        _change(lambda connection: insert_order(connection, HELD_BACK)),
     ),
     Step(
         "a line of it is taken off",
@@ -74,6 +114,27 @@ STEPS = (
     Step(
         "order 11074 is deleted",
         _execute("delete from datalake.orders where order_id = 11074"),
+    ),
+)
+TICKIT_STEPS = (
+    Step(
+        "MariaDB, ecomm: sale 7 is corrected",
+        _execute_on(
+            "ecomm",
+            "update sale set pricepaid = 1234.50, commission = 185.18 where salesid = 7",
+        ),
+    ),
+    Step(
+        "PostgreSQL, ems: event 1 moves to venue 2",
+        _execute_on("ems", "update ems.event set venueid = 2 where eventid = 1"),
+    ),
+    Step(
+        "PostgreSQL, crm: user 1 has another name",
+        _execute_on("crm", "update crm.user set lastname = 'Lovelace' where userid = 1"),
+    ),
+    Step(
+        "MariaDB, ecomm: sale 8 is deleted",
+        _execute_on("ecomm", "delete from sale where salesid = 8"),
     ),
 )
 
@@ -87,16 +148,11 @@ class Pipeline:
         self._process: subprocess.Popen[bytes] | None = None
         self._builds = 0
 
-    def start(self, bootstrap_servers: str) -> None:
+    def start(self, arguments: Sequence[str]) -> None:
         """Start it, detached: Ctrl-C is this program's."""
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "ingest", "kafka"),
-                    *("--bootstrap-servers", bootstrap_servers),
-                    *(f"--topic=demo.datalake.{table}" for table in TOPICS),
-                    *("--continuous", "--then-build"),
-                ],
+                [sys.executable, "-m", "ingest", "kafka", "--continuous", *arguments],
                 env={**os.environ, "LAKE_ROOT": str(self.lake)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -136,8 +192,56 @@ class Pipeline:
 
 
 @contextmanager
-def _running(lake: Path) -> Iterator[tuple[Stack, Pipeline]]:
-    """The stack and the pipeline, begun anew; ended in any case.
+def _northwind(lake: Path) -> Iterator[Stack]:
+    stack = Stack(lake)
+    try:
+        stack.start(hold_back=HELD_BACK)
+        print(
+            f"   PostgreSQL on port {stack.ports.postgres}, Kafka on {stack.ports.kafka},"
+        )
+        print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
+        yield stack
+    finally:
+        stack.stop()
+
+
+@contextmanager
+def _tickit(lake: Path) -> Iterator[TickitStack]:
+    with running(lake / "tickit", Tickit(TICKIT_SCALE)) as stack:
+        print(f"   PostgreSQL on port {stack.postgres.port},")
+        print(f"   MariaDB on {stack.mariadb.port}, Kafka on {stack.broker.port},")
+        print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")
+        yield stack
+
+
+NORTHWIND = Scenario(
+    "PostgreSQL with Northwind, Kafka, Connect with Debezium",
+    _northwind,
+    lambda stack: [
+        *("--bootstrap-servers", stack.bootstrap_servers),
+        *(f"--topic=demo.datalake.{table}" for table in TOPICS),
+        "--then-build",
+    ],
+    KEYS,
+    STEPS,
+)
+TICKIT = Scenario(
+    "TICKIT in two PostgreSQL databases and MariaDB, Kafka, Connect, a registry",
+    _tickit,
+    lambda stack: [
+        *("--bootstrap-servers", stack.bootstrap_servers),
+        *("--registry", stack.registry.url, "--topics", str(TOPICS_FILE)),
+        *(f"--topic={topic}" for topic in TICKIT_TOPICS),
+        *("--then-build", "build --vars '{cdc_lakehouse_tickit: true}'"),
+    ],
+    TICKIT_KEYS,
+    TICKIT_STEPS,
+)
+
+
+@contextmanager
+def _running(lake: Path, scenario: Scenario) -> Iterator[tuple[Any, Pipeline]]:
+    """The sources and the pipeline, begun anew; ended in any case.
 
     Raises:
         UserError: the folder is somebody else's, or something is at work in it.
@@ -145,26 +249,18 @@ def _running(lake: Path) -> Iterator[tuple[Stack, Pipeline]]:
     require_own(lake)
     claim(lake, "a lake, made by python -m demo.live, which removes it\n")
     with only_one(str(lake), "live"):
-        stack, pipeline = Stack(lake), Pipeline(lake)
         # A run that was killed leaves its ingest, which would write on below the new one.
         with only_one(str(lake), "ingest"):
-            stack.remove()
+            Stack(lake).remove()
             # A lock without its file would be nobody's.
             clear(lake, MARKER, "*.lock")
-        try:
-            stack.start(hold_back=HELD_BACK)
-            print(
-                f"   PostgreSQL on port {stack.ports.postgres},"
-                f" Kafka on {stack.ports.kafka},"
-            )
-            print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
-            pipeline.start(stack.bootstrap_servers)
-            yield stack, pipeline
-        finally:
+        with scenario.sources(lake) as sources:
+            pipeline = Pipeline(lake)
             try:
-                pipeline.stop()
+                pipeline.start(scenario.arguments(sources))
+                yield sources, pipeline
             finally:
-                stack.stop()
+                pipeline.stop()
 
 
 def _value(value: Any) -> str:
@@ -208,7 +304,7 @@ def _show_changes(
         shown = [pair for pair in rows if not _is_relative(*pair)]
         print(f"   gold.{table}, {seconds:.1f} s after the commit:")
         for old, new in shown[:ROWS_SHOWN]:
-            _show(old, new, KEYS[table])
+            _show(old, new, gold.keys[table])
         if len(shown) > ROWS_SHOWN:
             print(f"      and {len(shown) - ROWS_SHOWN} more rows")
         if len(rows) > len(shown):
@@ -218,27 +314,29 @@ def _show_changes(
 
 @click.command("demo.live", context_settings=STYLE)
 @version
-def command() -> None:
+@click.option(
+    "--tickit", is_flag=True, help="Three databases that are joined: docs/tickit.md."
+)
+def command(tickit: bool) -> None:
     """Follow changes from PostgreSQL through Debezium and Kafka to gold.
 
     Everything of it is below LAKE_ROOT/live, which is emptied first.
     """
+    scenario = TICKIT if tickit else NORTHWIND
     lake = lake_folder("the stack needs a folder").absolute() / "live"
-    gold = Gold(lake)
+    gold = Gold(lake, scenario.keys)
     start = time.monotonic()
-    print("\n== the stack: PostgreSQL with Northwind, Kafka, Connect with Debezium")
-    with _running(lake) as (stack, pipeline):
+    print(f"\n== the stack: {scenario.servers}")
+    with _running(lake, scenario) as (sources, pipeline):
         print(f"   streaming after {time.monotonic() - start:.0f} s")
         print("\n== the snapshot, through to gold")
         pipeline.wait_for_build()
         state = gold.everything()
         print(f"   {sum(map(len, state.values()))} rows in {len(state)} gold tables,")
         print(f"   {time.monotonic() - start:.0f} s after the start")
-        for step in STEPS:
+        for step in scenario.steps:
             print(f"\n== {datetime.now():%H:%M:%S}  {step.title}", flush=True)
-            with closing(stack.connect_to_source()) as connection:
-                step.change(connection)
-                connection.commit()
+            step.change(sources)
             committed = time.time()
             pipeline.wait_for_build()
             state = _show_changes(state, gold, committed)

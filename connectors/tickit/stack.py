@@ -296,19 +296,15 @@ def require_parts() -> None:
 
 
 @contextmanager
-def running(lake: Path, rows: Tickit) -> Iterator[TickitStack]:
-    """The stack below a folder, begun anew; ended and removed in any case.
-
-    Args:
-        lake: the folder, which the stack shares with the lake of whoever asks.
-        rows: what the databases hold at first.
+def running(folder: Path, rows: Tickit) -> Iterator[TickitStack]:
+    """The servers of a folder, ended and removed in any case.
 
     Raises:
         UserError: a part is missing, or does not come up.
     """
     require_parts()
     with free_ports() as free_port:
-        stack = TickitStack(lake / "sources", free_port, rows)
+        stack = TickitStack(folder, free_port, rows)
     stack.postgres.require_enterable()
     try:
         stack.start()

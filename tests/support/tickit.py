@@ -9,6 +9,7 @@ from typing import Any
 
 from connectors.stack.mariadb import statements
 from connectors.tickit.stack import FOLDER, TABLES, TickitStack, copy_rows
+from serving.gold import TICKIT_KEYS as GOLD
 from tests.support.mariadb_source import plain
 from tests.support.records import Row
 
@@ -22,16 +23,6 @@ SILVER = {
     "date": ("tickit_dates", "dateid"),
     "listing": ("tickit_listings", "listid"),
     "sale": ("tickit_sales", "salesid"),
-}
-GOLD = {
-    "sales_by_event": "event_id",
-    "sales_by_category": "category_id",
-    "sales_by_venue": "venue_id",
-    "sales_by_city": "city",
-    "sales_by_month": "sale_month",
-    "best_buyers": "buyer_id",
-    "best_sellers": "seller_id",
-    "listing_sell_through": "event_id",
 }
 Rows = dict[Any, Row]
 

@@ -19,7 +19,7 @@ BOTH_SOURCES = "Both sources"
 MARIADB = "source-mariadb"
 IN_AVRO = "The same in Avro"
 # What each file has in Avro, beside it in the folder.
-AVRO = {name: f"{name}-avro" for name in (*CONNECTORS, *SINKS)}
+AVRO = {name: f"{name}-avro" for name in (*CONNECTORS, MARIADB, *SINKS)}
 CONVERTER_SETTING = re.compile(r"(key|value)\.converter\.apicurio\.registry\.[a-z-]+")
 
 # Connect reads these itself; validate does not list them.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 import pytest
 
 from benchmarks.settings import table_properties
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, parse
 
 Node = dict[str, Any]
 
@@ -44,8 +45,30 @@ HUDI_OPTIONS = {
 
 
 @pytest.fixture(scope="module")
-def models(manifest: dict[str, Any]) -> list[Node]:
-    return [node for node in manifest["nodes"].values() if node["resource_type"] == "model"]
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The manifest with the models that a variable adds."""
+    target = tmp_path_factory.mktemp("target")
+    variables = {"cdc_lakehouse_base_tables": True, "cdc_lakehouse_tickit": True}
+    done = parse(target, "--vars", json.dumps(variables))
+    assert done.returncode == 0, done.stdout + done.stderr
+    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
+    return content
+
+
+@pytest.fixture(scope="module")
+def models(whole: dict[str, Any]) -> list[Node]:
+    return [node for node in whole["nodes"].values() if node["resource_type"] == "model"]
+
+
+def test_every_model_is_parsed(models: list[Node]) -> None:
+    files = {str(file.relative_to(PROJECT)) for file in (PROJECT / "models").rglob("*.sql")}
+    assert {model["original_file_path"] for model in models} == files
+
+
+def test_tickit_is_not_in_the_way_of_northwind(manifest: dict[str, Any]) -> None:
+    for name in [*manifest["nodes"], *manifest["sources"]]:
+        # A disabled model's tests are parsed, and run nowhere.
+        assert name.startswith("test.") or "tickit" not in name
 
 
 def layer(node: Node) -> str:
@@ -66,11 +89,11 @@ def test_only_staging_reads_a_source(models: list[Node]) -> None:
     assert readers == {"staging"}
 
 
-def test_gold_reads_silver_only(manifest: dict[str, Any], models: list[Node]) -> None:
+def test_gold_reads_silver_only(whole: dict[str, Any], models: list[Node]) -> None:
     for model in models:
         if layer(model) == "gold":
             for parent in model["depends_on"]["nodes"]:
-                node = manifest["nodes"][parent]
+                node = whole["nodes"][parent]
                 # a seed is reference data that any layer may read
                 assert node["resource_type"] == "seed" or layer(node) in (
                     "silver",
@@ -84,8 +107,8 @@ def test_each_layer_has_its_materialization(models: list[Node]) -> None:
         assert model["config"]["materialized"] == wanted[layer(model)], model["name"]
 
 
-def test_unique_key_is_tested(manifest: dict[str, Any], models: list[Node]) -> None:
-    tests = [node for node in manifest["nodes"].values() if node["resource_type"] == "test"]
+def test_unique_key_is_tested(whole: dict[str, Any], models: list[Node]) -> None:
+    tests = [node for node in whole["nodes"].values() if node["resource_type"] == "test"]
     for model in models:
         key = model["config"]["unique_key"]
         if layer(model) == "staging":

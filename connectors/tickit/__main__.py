@@ -1,0 +1,73 @@
+"""``python -m connectors.tickit``: the three databases, and what brings them to Kafka."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from connectors.tickit.generator import Tickit
+from connectors.tickit.stack import TOPICS, TickitStack, running
+from lake.command import STYLE, run, version
+from lake.folders import claim, clear, require_own
+from lake.lock import only_one
+from lake.place import lake_folder
+
+FOLDER = "tickit"
+
+
+def describe(stack: TickitStack, lake: Path) -> str:
+    """Where the databases, Kafka and the registry are, and the command that ingests."""
+    passwords = {"ems": stack.postgres.password, "ecomm": stack.mariadb.password}
+    return "\n".join(
+        (
+            f"ems and crm: PGPASSWORD={passwords['ems']} psql -h 127.0.0.1"
+            f" -p {stack.postgres.port} -U postgres ems",
+            f"ecomm:       MYSQL_PWD={passwords['ecomm']} mariadb -h 127.0.0.1"
+            f" -P {stack.mariadb.port} -u root ecomm",
+            f"logs:        {stack.folder}/logs",
+            "",
+            f"  LAKE_ROOT={lake} python -m ingest kafka"
+            f" --bootstrap-servers {stack.bootstrap_servers}"
+            f" --registry {stack.registry.url}"
+            " --topics connectors/tickit/topics.toml"
+            f" --topic {' '.join(TOPICS)}",
+        )
+    )
+
+
+@click.command("connectors.tickit", context_settings=STYLE)
+@version
+@click.option(
+    "--scale",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1,
+    help="Of the rows; 1 is 192,497 listings and 171,100 sales.",
+)
+def command(scale: float) -> None:
+    """Run TICKIT's databases, Kafka, Connect and a schema registry, until Ctrl-C.
+
+    Everything of it is below LAKE_ROOT/tickit, which is removed in the end.
+    """
+    lake = lake_folder("the databases need a folder").absolute()
+    folder = lake / FOLDER
+    require_own(folder)
+    claim(folder, "TICKIT's servers, made by python -m connectors.tickit\n")
+    with only_one(str(lake), FOLDER):
+        clear(folder)
+        click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
+        with running(folder, Tickit(scale)) as stack:
+            click.echo("Kafka has every row\n")
+            click.echo(describe(stack, lake))
+            signal.pause()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the servers until they are stopped."""
+    return run(command, arguments, on_stop=lambda: "stopped; every server was ended")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
