@@ -318,7 +318,7 @@ def _show_changes(
     "--tickit", is_flag=True, help="Three databases that are joined: docs/tickit.md."
 )
 def command(tickit: bool) -> None:
-    """Follow changes from PostgreSQL through Debezium and Kafka to gold.
+    """Follow changes from their source through Debezium and Kafka to gold.
 
     Everything of it is below LAKE_ROOT/live, which is emptied first.
     """

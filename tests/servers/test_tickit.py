@@ -41,13 +41,18 @@ pytestmark = pytest.mark.timeout(900)
 SALES = "tickit.ecomm.sale"
 SCALE = 0.01
 # What happens at the sources after the first build; the sale is the walk-through's.
-UPDATED_SALE, DELETED_SALE = 7, 8
+UPDATED_SALE, DELETED_SALE, EARLY_SALE, NEW = 7, 8, 100_000, 100_001
 UPDATE = f"update sale set qtysold = 2, pricepaid = 1234.56 where salesid = {UPDATED_SALE}"
 CHANGES = [
     ("ecomm", UPDATE),
     ("ecomm", f"delete from sale where salesid = {DELETED_SALE}"),
     ("ecomm", "insert into listing select 100000, 1, 2, 3, 5, 10, 50, '2025-01-03'"),
     ("ecomm", "update sale set buyerid = 3 where salesid between 20 and 40"),
+    # Neither the event nor the buyer is there yet.
+    (
+        "ecomm",
+        f"insert into sale select {EARLY_SALE}, 1, 1, {NEW}, {NEW}, 3, 1, 9, 1, now()",
+    ),
     ("ems", "update ems.event set catid = 1 + catid % 11 where eventid <= 10"),
     (
         "ems",
@@ -147,7 +152,7 @@ def joined(stack: TickitStack, new_lake: NewLake) -> Joined:
     changed = dict.fromkeys(joined.ends, 0)
     for name, statement in CHANGES:
         stack.execute(name, statement)
-    changed |= {f"{SALES}/0": 23, "tickit.ecomm.listing/0": 1, "tickit.ems.event/0": 10}
+    changed |= {f"{SALES}/0": 24, "tickit.ecomm.listing/0": 1, "tickit.ems.event/0": 10}
     changed |= {"tickit.ems.venue/0": 1, "tickit.crm.user/0": 5}
     stack.wait_until_topics_hold(
         {
@@ -167,8 +172,16 @@ def test_silver_and_gold_are_the_three_sources(joined: Joined) -> None:
     assert joined.lake.rows("bronze.rejected_events") == []
 
 
-def test_no_relationship_between_the_databases_is_broken(joined: Joined) -> None:
-    assert joined.kept["warnings"] == {"snapshot": [], "changes": []}
+def test_a_sale_before_its_event_counts_and_is_warned_of(joined: Joined) -> None:
+    assert joined.kept["warnings"]["snapshot"] == []
+    said = " ".join(joined.kept["warnings"]["changes"])
+    assert "relationships_tickit_sales_buyerid" in said
+    assert "relationships_tickit_sales_eventid" in said
+    early = joined.gold("sales_by_event")[NEW]
+    assert (early["event_name"], early["revenue"], early["category_id"]) == (None, 9, 0)
+    assert joined.gold("best_buyers")[NEW]["user_name"] is None
+    assert joined.gold("sales_by_category")[0]["count_sales"] == 1
+    assert joined.gold("sales_by_city")["unknown"]["count_venues"] == 0
 
 
 def test_an_updated_sale_is_followed_to_gold(joined: Joined) -> None:
@@ -200,6 +213,13 @@ def test_an_updated_sale_is_followed_to_gold(joined: Joined) -> None:
 
     before, after = joined.before["sales_by_event"], joined.gold("sales_by_event")
     assert before[sale["eventid"]]["revenue"] != after[sale["eventid"]]["revenue"]
+
+
+def test_the_new_version_has_a_commit_of_its_own(joined: Joined) -> None:
+    rows = {row["salesid"]: row for row in joined.lake.rows("silver.tickit_sales")}
+    changed, untouched = rows[UPDATED_SALE], rows[DELETED_SALE + 1]
+    assert changed["_hoodie_commit_time"] > untouched["_hoodie_commit_time"]
+    assert changed["ingest_batch"] > untouched["ingest_batch"]
 
 
 def test_a_deleted_sale_is_marked(joined: Joined) -> None:

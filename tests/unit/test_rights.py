@@ -27,6 +27,7 @@ def closed(tmp_path: Path) -> Iterator[Path]:
         "demo",
         "demo.live",
         "connectors.stack start",
+        "connectors.tickit",
     ],
 )
 def test_lake_that_cannot_be_written_is_named(module: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ by_city as (
         city,
         cast(sum(revenue) as decimal(28, 2)) as revenue,
         cast(sum(commission) as decimal(28, 2)) as commission,
-        count(distinct venue_id) as count_venues,
+        count(distinct nullif(venue_id, 0)) as count_venues,
         count(*) as count_events,
         sum(count_sales) as count_sales,
         sum(tickets_sold) as tickets_sold

@@ -1,7 +1,7 @@
 select
-    "user".userid as buyer_id,
+    sale.buyerid as buyer_id,
     "user".username as user_name,
-    "user".firstname || ' ' || "user".lastname as full_name,
+    concat_ws(' ', "user".firstname, "user".lastname) as full_name,
     "user".city,
     "user".state,
     count(*) as count_sales,
@@ -10,5 +10,5 @@ select
     sum(sale.commission) as commission,
     rank() over (order by sum(sale.pricepaid) desc) as buyer_rank
 from ecomm.sale
-join crm."user" on sale.buyerid = "user".userid
-group by "user".userid
+left join crm."user" on sale.buyerid = "user".userid
+group by sale.buyerid, "user".userid

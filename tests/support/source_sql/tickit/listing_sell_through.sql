@@ -1,5 +1,5 @@
 select
-    event.eventid as event_id,
+    listing.eventid as event_id,
     event.eventname as event_name,
     count(*) as count_listings,
     count(*) filter (where sold.tickets >= listing.numtickets) as count_sold_out,
@@ -8,8 +8,8 @@ select
     round(coalesce(sum(sold.tickets), 0)::numeric / sum(listing.numtickets), 10)
         as sell_through
 from ecomm.listing
-join ems.event using (eventid)
+left join ems.event using (eventid)
 left join (
     select listid, sum(qtysold) as tickets from ecomm.sale group by listid
 ) as sold using (listid)
-group by event.eventid
+group by listing.eventid, event.eventid
