@@ -20,13 +20,12 @@ FOLDER = "tickit"
 
 def describe(stack: TickitStack, lake: Path) -> str:
     """Where the databases, Kafka and the registry are, and the command that ingests."""
-    passwords = {"ems": stack.postgres.password, "ecomm": stack.mariadb.password}
     return "\n".join(
         (
-            f"ems and crm: PGPASSWORD={passwords['ems']} psql -h 127.0.0.1"
-            f" -p {stack.postgres.port} -U postgres ems",
-            f"ecomm:       MYSQL_PWD={passwords['ecomm']} mariadb -h 127.0.0.1"
-            f" -P {stack.mariadb.port} -u root ecomm",
+            f'ems and crm: PGPASSWORD="$(cat {stack.secrets}/postgres)" psql'
+            f" -h 127.0.0.1 -p {stack.postgres.port} -U postgres ems",
+            f'ecomm:       MYSQL_PWD="$(cat {stack.secrets}/root)" mariadb'
+            f" -h 127.0.0.1 -P {stack.mariadb.port} -u root ecomm",
             f"logs:        {stack.folder}/logs",
             "",
             f"  LAKE_ROOT={lake} python -m ingest kafka"

@@ -113,7 +113,7 @@ class TickitStack:
             UserError: something that a part needs is missing, or a part does not come up.
         """
         password = secrets.token_urlsafe(12)
-        self._write_placeholders(password)
+        self._write_secrets(password)
         # The JVMs come up while the rows are written.
         with ThreadPoolExecutor() as pool:
             tasks = [
@@ -209,8 +209,8 @@ class TickitStack:
                 log = self.connect.process.log
                 raise UserError(f"{name}: {state.trace.splitlines()[0]} (see {log})")
 
-    def _write_placeholders(self, password: str) -> None:
-        """What the connectors' placeholders stand for."""
+    def _write_secrets(self, password: str) -> None:
+        """What the connectors' placeholders stand for, and the superusers' passwords."""
         self.secrets.mkdir(mode=0o700, parents=True)
         shared = {
             "host": "127.0.0.1",
@@ -223,6 +223,8 @@ class TickitStack:
             values = {**shared, "port": str(server.port)}
             text = "".join(f"{name}={value}\n" for name, value in values.items())
             write_secret(self.secrets / f"{file}.properties", text)
+        write_secret(self.secrets / "postgres", self.postgres.password)
+        write_secret(self.secrets / "root", self.mariadb.password)
 
     def _make_postgres(self, password: str) -> None:
         self.postgres.start()

@@ -41,7 +41,7 @@ pytestmark = pytest.mark.timeout(900)
 SALES = "tickit.ecomm.sale"
 SCALE = 0.01
 # What happens at the sources after the first build; the sale is the walk-through's.
-UPDATED_SALE, DELETED_SALE, EARLY_SALE, NEW = 7, 8, 100_000, 100_001
+UPDATED_SALE, DELETED_SALE, EARLY, NEW = 7, 8, 100_000, 100_001
 UPDATE = f"update sale set qtysold = 2, pricepaid = 1234.56 where salesid = {UPDATED_SALE}"
 CHANGES = [
     ("ecomm", UPDATE),
@@ -51,7 +51,7 @@ CHANGES = [
     # Neither the event nor the buyer is there yet.
     (
         "ecomm",
-        f"insert into sale select {EARLY_SALE}, 1, 1, {NEW}, {NEW}, 3, 1, 9, 1, now()",
+        f"insert into sale select {EARLY}, 1, 1, {NEW}, {NEW}, 3, 1, 9, 1, now()",
     ),
     ("ems", "update ems.event set catid = 1 + catid % 11 where eventid <= 10"),
     (
