@@ -11,7 +11,7 @@ import click
 from connectors.tickit.generator import Tickit
 from connectors.tickit.stack import TOPICS, TickitStack, running
 from lake.command import STYLE, run, version
-from lake.folders import claim, clear, require_own
+from lake.folders import claim, require_own
 from lake.lock import only_one
 from lake.place import lake_folder
 
@@ -48,16 +48,15 @@ def describe(stack: TickitStack, lake: Path) -> str:
 def command(scale: float) -> None:
     """Run TICKIT's databases, Kafka, Connect and a schema registry, until Ctrl-C.
 
-    Everything of it is below LAKE_ROOT/tickit, which is removed in the end.
+    Everything of it is below LAKE_ROOT/tickit, and is removed in the end.
     """
     lake = lake_folder("the databases need a folder").absolute()
     folder = lake / FOLDER
     require_own(folder)
     claim(folder, "TICKIT's servers, made by python -m connectors.tickit\n")
     with only_one(str(lake), FOLDER):
-        clear(folder)
         click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
-        with running(folder, Tickit(scale)) as stack:
+        with running(folder / "servers", Tickit(scale)) as stack:
             click.echo("Kafka has every row\n")
             click.echo(describe(stack, lake))
             signal.pause()

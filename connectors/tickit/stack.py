@@ -308,6 +308,7 @@ def running(folder: Path, rows: Tickit) -> Iterator[TickitStack]:
     with free_ports() as free_port:
         stack = TickitStack(folder, free_port, rows)
     stack.postgres.require_enterable()
+    stack.stop()  # what a run that was killed left
     try:
         stack.start()
         yield stack
