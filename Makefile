@@ -6,8 +6,8 @@ CLASSES := .venv/classes-$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build docs \
-  test test-all crashes lint lock clean
+.PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
+  compact docs test test-all crashes lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -46,6 +46,9 @@ ingest: setup ## bring files into bronze: make ingest FILES="PATH…"
 
 build: setup ## dbt build: bronze to gold
 	@dbt build --profiles-dir profiles
+
+compact: setup ## merge the logs of merge-on-read tables into their files
+	@dbt run-operation compact --quiet --profiles-dir profiles
 
 docs: setup ## dbt's documentation, with lineage, as target/static_index.html
 	@dbt docs generate --static --profiles-dir profiles

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import boto3
 import click
@@ -33,7 +34,6 @@ COMMENT_LENGTH, DESCRIPTION_LENGTH = 255, 2048
 # As many partitions as one call takes (API reference, BatchCreatePartition).
 PARTITIONS_A_CALL = 100
 
-PARTITION = "ingest_date"
 FORMAT = {
     "InputFormat": "org.apache.hudi.hadoop.HoodieParquetInputFormat",
     "OutputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat",
@@ -44,6 +44,11 @@ FORMAT = {
         "Parameters": {"serialization.format": "1"},
     },
 }
+# The format of a reader that merges the logs of a merge-on-read table.
+REALTIME = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+# What Hudi's own sync makes of one (HiveSyncTool): by the end of the name, whether a reader
+# leaves its logs out.
+MERGE_ON_READ = {"": False, "_ro": True, "_rt": False}
 PARAMETERS = {
     "EXTERNAL": "TRUE",
     "classification": "parquet",
@@ -60,7 +65,8 @@ class Table:
     Attributes:
         database: its Glue database.
         definition: Glue's ``TableInput``.
-        partitions: the values of its one partition column; none without one.
+        partitions: the folders of its partitions, ``<column>=<value>``, where a value has
+            what a folder's name cannot hold as ``%2F``; none without a partition column.
     """
 
     database: str
@@ -98,8 +104,10 @@ class Lake:
         self.location = f"s3://{'/'.join(parts)}"
         self.client = boto3.client("s3")
 
-    def table(self, relation: Relation, prefix: str) -> Table | None:
-        """A table as it is now; None where it has not been written yet.
+    def tables(self, relation: Relation, prefix: str) -> list[Table]:
+        """A table as it is now; of merge-on-read one for each way to read it.
+
+        None where it has not been written yet.
 
         Raises:
             UserError: it cannot be read.
@@ -107,19 +115,19 @@ class Lake:
         place = f"warehouse/{relation.schema}.db/{relation.name}"
         key = "/".join([*self._folders, place])
         if not self._exists(f"{key}/.hoodie/hoodie.properties"):
-            return None
-        schema = schema_of(open_table(f"{self.location}/{place}"))
-        is_partitioned = relation.layer == "bronze"
+            return []
+        opened = open_table(f"{self.location}/{place}")
+        settings = opened.hudi_options()
+        partition = settings.get("hoodie.table.partition.fields")
         columns = [
             _column(relation, field.name, glue_type(field.type))
-            for field in schema
-            if not (is_partitioned and field.name == PARTITION)
+            for field in schema_of(opened)
+            if field.name != partition
         ]
         definition = {
-            "Name": relation.name,
             "Description": _cut(relation.description, DESCRIPTION_LENGTH),
             "TableType": "EXTERNAL_TABLE",
-            "PartitionKeys": [_column(relation, PARTITION, "string")] * is_partitioned,
+            "PartitionKeys": [_column(relation, partition, "string")] if partition else [],
             "StorageDescriptor": {
                 "Columns": columns,
                 "Location": f"{self.location}/{place}",
@@ -127,8 +135,17 @@ class Lake:
             },
             "Parameters": {**PARAMETERS, MARK: self.location},
         }
-        partitions = tuple(self._partitions(key)) if is_partitioned else ()
-        return Table(f"{prefix}_{relation.layer}", definition, partitions)
+        partitions = tuple(self._partitions(f"{key}/{partition}=")) if partition else ()
+        named = {relation.name: definition}
+        if settings.get("hoodie.table.type") == "MERGE_ON_READ":
+            named = {
+                relation.name + suffix: _merge_on_read(definition, without_logs)
+                for suffix, without_logs in MERGE_ON_READ.items()
+            }
+        return [
+            Table(f"{prefix}_{relation.layer}", {"Name": name, **each}, partitions)
+            for name, each in named.items()
+        ]
 
     def _exists(self, key: str) -> bool:
         found = self.client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
@@ -136,11 +153,11 @@ class Lake:
 
     def _partitions(self, key: str) -> Iterator[str]:
         pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=f"{key}/{PARTITION}=", Delimiter="/"
+            Bucket=self.bucket, Prefix=key, Delimiter="/"
         )
         for page in pages:
             for folder in page.get("CommonPrefixes", ()):
-                yield folder["Prefix"].rstrip("/").rpartition("=")[2]
+                yield folder["Prefix"].rstrip("/").rpartition("/")[2]
 
 
 class Catalogue:
@@ -232,7 +249,8 @@ class Catalogue:
         if not is_new:
             pages = self.client.get_paginator("get_partitions").paginate(**place)
             stored = {part["Values"][0] for page in pages for part in page["Partitions"]}
-        missing = [value for value in table.partitions if value not in stored]
+        folders = {unquote(name.partition("=")[2]): name for name in table.partitions}
+        missing = [value for value in folders if value not in stored]
         storage = table.definition["StorageDescriptor"]
         for first in range(0, 0 if self.is_dry else len(missing), PARTITIONS_A_CALL):
             failed = self.client.batch_create_partition(
@@ -242,7 +260,7 @@ class Catalogue:
                         "Values": [value],
                         "StorageDescriptor": {
                             **storage,
-                            "Location": f"{storage['Location']}/{PARTITION}={value}",
+                            "Location": f"{storage['Location']}/{folders[value]}",
                         },
                     }
                     for value in missing[first : first + PARTITIONS_A_CALL]
@@ -285,6 +303,20 @@ def glue_type(arrow: pa.DataType) -> str:
         fields = (f"{field.name}:{glue_type(field.type)}" for field in arrow)
         return f"struct<{','.join(fields)}>"
     raise UserError(f"Glue has no type for {arrow}")
+
+
+def _merge_on_read(definition: dict[str, Any], without_logs: bool) -> dict[str, Any]:
+    storage = definition["StorageDescriptor"]
+    serde = storage["SerdeInfo"]
+    read_as = {"hoodie.query.as.ro.table": str(without_logs).lower()}
+    return {
+        **definition,
+        "StorageDescriptor": {
+            **storage,
+            "InputFormat": storage["InputFormat"] if without_logs else REALTIME,
+            "SerdeInfo": {**serde, "Parameters": serde["Parameters"] | read_as},
+        },
+    }
 
 
 def _column(relation: Relation, name: str, kind: str) -> dict[str, str]:
@@ -365,25 +397,26 @@ def register(
         database = f"{prefix}_{relation.layer}"
         known.setdefault(database, set()).add(relation.name)
         try:
-            table = lake.table(relation, prefix)
-            if table is None:
+            tables = lake.tables(relation, prefix)
+            if not tables:
                 yield Outcome("not written yet", f"{relation.schema}.{relation.name}")
                 continue
             is_empty = False
             if database not in made and catalogue.create_database(database):
                 yield Outcome("new database", database)
             made.add(database)
-            changes = catalogue.put(table)
+            for table in tables:
+                known[database].add(table.definition["Name"])
+                changes = catalogue.put(table)
+                changed = "would change" if catalogue.is_dry else "changed"
+                yield Outcome(changed if changes else "unchanged", table.name, changes)
         except (UserError, ClientError) as error:
             is_empty = False
             yield _failure(f"{database}.{relation.name}", error)
-            continue
-        changed = "would change" if catalogue.is_dry else "changed"
-        yield Outcome(changed if changes else "unchanged", table.name, changes)
     if is_empty:
         raise UserError(f"there is no table below {lake.location}/warehouse")
-    for database, tables in known.items():
-        for name in catalogue.leftovers(database, tables):
+    for database, names in known.items():
+        for name in catalogue.leftovers(database, names):
             yield Outcome("left alone", name, ["it is not in this manifest"])
 
 

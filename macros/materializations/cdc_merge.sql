@@ -6,13 +6,15 @@
     events (see current_rows), only rows that differ from the stored ones are merged, and the
     keys that a row does not tell about are folded from their history first.
 
-    Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts,
-    grants, hooks, `--full-refresh` and `--empty`, which creates the table and changes no row.
+    Supports `unique_key`, `partition_by`, `tblproperties`, `on_schema_change` (ignore,
+    append_new_columns, fail), contracts, grants, hooks, `--full-refresh` and `--empty`, which
+    creates the table and changes no row.
 #}
 {% materialization cdc_merge, adapter='spark' %}
     {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
+    {%- if existing -%}{%- do cdc_lakehouse.stop_at_storage_change(this) -%}{%- endif -%}
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 

@@ -14,6 +14,18 @@
     {%- for column, type in types.items() if not column.startswith('fold_') -%}
         {%- do wanted.update({column: type}) -%}
     {%- endfor -%}
+    {%- set partition = config.get('partition_by') -%}
+    {%- if partition -%}
+        {%- if wanted.get(partition) != 'string' -%}
+            {{ exceptions.raise_compiler_error(
+                "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition
+                ~ ', which is ' ~ wanted.get(partition, 'no column of it')
+                ~ '; it is the name of a column of text'
+            ) }}
+        {%- endif -%}
+        {#- Spark has it last -#}
+        {%- do wanted.update({partition: wanted.pop(partition)}) -%}
+    {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do get_assert_columns_equivalent(
             'select `' ~ wanted | join('`, `') ~ '` from ' ~ rows
@@ -28,11 +40,13 @@
             create table if not exists {{ relation }} ({{ definitions | join(', ') }})
             {{ file_format_clause() }}
             {{ options_clause() }}
+            {{ partition_cols(label='partitioned by') }}
             {{ location_clause() }}
             tblproperties (
                 {%- for name, value in cdc_lakehouse.table_properties().items() -%}
-                    '{{ name }}' = '{{ value }}'{{ ', ' if not loop.last }}
+                    '{{ name }}' = '{{ value }}',{{ ' ' }}
                 {%- endfor -%}
+                'lakehouse.stored_as' = '{{ cdc_lakehouse.stored_as() }}'
             )
         {%- endcall -%}
         {%- do cdc_lakehouse.run_memory('columns').update({relation | string: wanted}) -%}
@@ -60,6 +74,7 @@
             'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
         ) -%}
         {%- for column in added -%}{%- do stored.update({column: wanted[column]}) -%}{%- endfor -%}
+        {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
     {{ return(wanted.keys() | reject('in', added) | list) }}

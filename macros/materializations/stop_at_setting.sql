@@ -6,9 +6,8 @@
     {%- set schema_changes = ['ignore', 'append_new_columns', 'fail'] -%}
     {%- set where = "model '" ~ model.name ~ "': " -%}
     {%- for setting in [
-        'partition_by', 'clustered_by', 'buckets', 'incremental_strategy',
-        'incremental_predicates', 'predicates', 'merge_update_columns',
-        'merge_exclude_columns', 'batch_size'
+        'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
+        'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size'
     ] if config.get(setting) -%}
         {{ exceptions.raise_compiler_error(
             where ~ "setting '" ~ setting ~ "' is not supported by the materialization "
@@ -39,4 +38,5 @@
             ~ "'; supported: " ~ schema_changes | join(', ')
         ) }}
     {%- endif -%}
+    {%- do cdc_lakehouse.stop_at_storage() -%}
 {%- endmacro %}

@@ -3,7 +3,8 @@
     own `tblproperties`. Table version 6 is the newest that Athena and Trino read; Spark's
     catalogue registers the tables, and Hudi's sync would do it once more; a day of versions is
     kept so that a long query keeps its files. What each of the others saves:
-    docs/decisions/0006-hudi-settings.md.
+    docs/decisions/0006-hudi-settings.md. How a model says that it is stored otherwise:
+    docs/storage.md.
 #}
 {% macro table_properties() -%}
     {%- set properties = {
@@ -18,6 +19,9 @@
         'hoodie.cleaner.policy': 'KEEP_LATEST_BY_HOURS',
         'hoodie.cleaner.hours.retained': '24',
     } -%}
+    {%- if config.get('partition_by') -%}
+        {%- do properties.update(cdc_lakehouse.partition_properties()) -%}
+    {%- endif -%}
     {%- do properties.update(config.get('tblproperties') or {}) -%}
     {{ return(properties) }}
 {%- endmacro %}

@@ -30,5 +30,8 @@
         ref('stg_tickit_venues'),
     ]) %}
 {%- endif %}
+{%- if var('cdc_lakehouse_moma') %}
+    {%- do staging_models.extend([ref('stg_artists'), ref('stg_artworks')]) %}
+{%- endif %}
 
 {{ rejected_rows(staging_models) }}

@@ -18,6 +18,18 @@ from tests.support.aws import Aws
 from tests.support.project import PROJECT
 
 LAKE = "s3://lake/here"
+# Of a table that has been created and never written.
+MERGE_ON_READ = """
+hoodie.table.name=sales
+hoodie.table.type=MERGE_ON_READ
+hoodie.table.version=6
+hoodie.timeline.layout.version=1
+hoodie.table.recordkey.fields=id
+hoodie.table.partition.fields=nation
+hoodie.datasource.write.drop.partition.columns=false
+hoodie.table.create.schema={"type":"record","name":"sales","fields":[\
+{"name":"id","type":["null","int"]},{"name":"nation","type":["null","string"]}]}
+"""
 
 
 def table(database: str, *partitions: str, **columns: str) -> Table:
@@ -162,15 +174,18 @@ def test_partitions_are_added(aws: Aws) -> None:
     catalogue = Catalogue(LAKE, is_dry=False)
     catalogue.create_database("days")
     days = [
-        f"2026-{month:02}-{day:02}" for month in (1, 2, 3, 4, 5) for day in range(1, 29)
+        f"ingest_date=2026-{month:02}-{day:02}"
+        for month in (1, 2, 3, 4, 5)
+        for day in range(1, 29)
     ]
     assert catalogue.put(table("days", *days, order_id="int")) == [
         "new table",
         "140 new partitions",
     ]
     assert catalogue.put(table("days", *days, order_id="int")) == []
-    more = [*days, "2026-06-01"]
-    assert catalogue.put(table("days", *more, order_id="int")) == ["1 new partitions"]
+    more = [*days, "ingest_date=2026-06-01", "ingest_date=100 %25 %2F%3D"]
+    assert catalogue.put(table("days", *more, order_id="int")) == ["2 new partitions"]
+    assert catalogue.put(table("days", *more, order_id="int")) == []
     pages = (
         aws.client("glue")
         .get_paginator("get_partitions")
@@ -181,8 +196,70 @@ def test_partitions_are_added(aws: Aws) -> None:
         for page in pages
         for part in page["Partitions"]
     }
-    assert len(places) == 141
+    assert len(places) == 142
     assert places["2026-06-01"] == "s3://lake/orders/ingest_date=2026-06-01"
+    assert places["100 % /="] == "s3://lake/orders/ingest_date=100 %25 %2F%3D"
+
+
+def test_merge_on_read_is_registered_as_hudis_own_sync_does(
+    aws: Aws,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With partitions, each in every table that it makes."""
+    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/merged")
+    place = "merged/warehouse/gold.db/sales"
+    for name, body in (
+        (".hoodie/hoodie.properties", MERGE_ON_READ),
+        ("nation=A%2FB/.hoodie_partition_metadata", "x"),
+        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", "x"),
+    ):
+        aws.client("s3").put_object(
+            Bucket="lake", Key=f"{place}/{name}", Body=body.encode()
+        )
+    arguments = ["--prefix", "merged", "--manifest", manifest(tmp_path, "sales")]
+    assert main(arguments) == 0
+    names = ("sales", "sales_ro", "sales_rt")
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"changed          merged_gold.{name}: new table, 2 new partitions"
+        for name in names
+    ]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"unchanged        merged_gold.{name}" for name in names
+    ]
+    found = {
+        table["Name"]: table
+        for table in aws.client("glue").get_tables(DatabaseName="merged_gold")["TableList"]
+    }
+    formats = {
+        name: (
+            table["StorageDescriptor"]["InputFormat"].removeprefix(
+                "org.apache.hudi.hadoop."
+            ),
+            table["StorageDescriptor"]["SerdeInfo"]["Parameters"][
+                "hoodie.query.as.ro.table"
+            ],
+        )
+        for name, table in found.items()
+    }
+    realtime = ("realtime.HoodieParquetRealtimeInputFormat", "false")
+    assert formats == {
+        "sales": realtime,
+        "sales_ro": ("HoodieParquetInputFormat", "true"),
+        "sales_rt": realtime,
+    }
+    for name in names:
+        columns = [column["Name"] for column in found[name]["StorageDescriptor"]["Columns"]]
+        assert columns == ["id"]
+        assert [key["Name"] for key in found[name]["PartitionKeys"]] == ["nation"]
+        parts = aws.client("glue").get_partitions(
+            DatabaseName="merged_gold", TableName=name
+        )["Partitions"]
+        assert {part["Values"][0] for part in parts} == {
+            *("A/B", "__HIVE_DEFAULT_PARTITION__")
+        }
 
 
 def test_documented_policy_allows_what_is_called_and_no_more(aws: Aws) -> None:
@@ -193,8 +270,8 @@ def test_documented_policy_allows_what_is_called_and_no_more(aws: Aws) -> None:
     )
     catalogue.create_database("allowed")
     for _ in range(2):
-        catalogue.put(table("allowed", "2026-01-01", order_id="int"))
-    catalogue.put(table("allowed", "2026-01-01", order_id="bigint"))
+        catalogue.put(table("allowed", "day=2026-01-01", order_id="int"))
+    catalogue.put(table("allowed", "day=2026-01-01", order_id="bigint"))
     catalogue.leftovers("allowed", {"orders"})
 
     text = (PROJECT / "docs/serving.md").read_text(encoding="utf-8")
@@ -313,7 +390,7 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
     def refuse(*_: object) -> NoReturn:
         raise ClientError({"Error": {"Code": codes.pop(0)}}, "GetTable")
 
-    monkeypatch.setattr(Lake, "table", refuse)
+    monkeypatch.setattr(Lake, "tables", refuse)
     assert main(["--manifest", manifest(tmp_path, "sales", "zeal")]) == expected
 
 

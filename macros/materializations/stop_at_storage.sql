@@ -1,0 +1,34 @@
+{# Stop at a way to store a table that cannot work, or that Hudi would ignore. #}
+{% macro stop_at_storage() -%}
+    {%- set where = "model '" ~ model.name ~ "': " -%}
+    {%- set properties = config.get('tblproperties') or {} -%}
+    {%- set index = properties.get('hoodie.index.type', '') | upper -%}
+    {%- set partition = config.get('partition_by') -%}
+    {%- if properties.get('type', 'cow') not in ['cow', 'mor'] -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "table property 'type' is '" ~ properties['type'] ~ "'; supported: cow, mor"
+        ) }}
+    {%- endif -%}
+    {%- if partition and (
+        config.get('materialized') != 'cdc_merge'
+        or partition is not string
+        or partition == config.get('unique_key')
+    ) -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "setting 'partition_by' is " ~ partition ~ '; it is the name of one'
+            ~ ' column, not the key, of a model of the materialization cdc_merge'
+        ) }}
+    {%- endif -%}
+    {%- if partition and index not in ['', 'GLOBAL_SIMPLE'] -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "table property 'hoodie.index.type' is '" ~ index ~ "': with 'partition_by'"
+            ~ ' only GLOBAL_SIMPLE finds a row whose partition has changed'
+        ) }}
+    {%- endif -%}
+    {%- if index == 'BUCKET' and 'hoodie.bucket.index.num.buckets' not in properties -%}
+        {{ exceptions.raise_compiler_error(
+            where ~ "a bucket index needs the table property 'hoodie.bucket.index.num.buckets',"
+            ~ ' which cannot be changed later'
+        ) }}
+    {%- endif -%}
+{%- endmacro %}

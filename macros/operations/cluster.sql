@@ -1,0 +1,20 @@
+{#
+    Write the small files of a table together (docs/storage.md). Not of one with a bucket index,
+    whose files are its buckets: Hudi would plan it, fail, and refuse every upsert from then on.
+#}
+{% macro cluster(table) -%}
+    {%- for row in run_query('show tblproperties ' ~ table).rows
+        if row[0] == 'hoodie.index.type' and row[1] | upper == 'BUCKET' -%}
+        {{ exceptions.raise_compiler_error(
+            table ~ ' has a bucket index: its files cannot be clustered'
+        ) }}
+    {%- endfor -%}
+    {%- set done = run_query(
+        "call run_clustering(op => 'scheduleAndExecute', table => '" ~ table ~ "')"
+    ) -%}
+    {%- set groups = namespace(count=0) -%}
+    {%- for row in done.rows -%}
+        {%- set groups.count = groups.count + row['input_group_size'] | int -%}
+    {%- endfor -%}
+    {{ print('clustered ' ~ table ~ ': ' ~ groups.count ~ ' groups of files') }}
+{%- endmacro %}

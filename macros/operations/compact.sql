@@ -1,0 +1,19 @@
+{#
+    Merge the logs of a merge-on-read table into its files now, and remove what no query needs
+    any more; of every such table where none is named (docs/storage.md).
+#}
+{% macro compact(table=none) -%}
+    {%- for name in ([table] if table else cdc_lakehouse.merge_on_read_tables()) -%}
+        {%- do run_query(
+            "call run_compaction(op => 'schedule', table => '" ~ name
+            ~ "', options => 'hoodie.compact.inline.max.delta.commits=1')"
+        ) -%}
+        {#- also those that a killed one has left -#}
+        {%- set groups = namespace(count=0) -%}
+        {%- for row in run_query("call run_compaction(op => 'run', table => '" ~ name ~ "')").rows -%}
+            {%- set groups.count = groups.count + row['operation_size'] | int -%}
+        {%- endfor -%}
+        {%- do run_query("call run_clean(table => '" ~ name ~ "')") -%}
+        {{ print('compacted ' ~ name ~ ': ' ~ groups.count ~ ' file groups') }}
+    {%- endfor -%}
+{%- endmacro %}
