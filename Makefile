@@ -7,7 +7,7 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all crashes lint lock clean
+  compact docs test test-all crashes mutants lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -61,6 +61,9 @@ test-all: setup s3 ## every test, also those of real servers
 
 crashes: setup ## every crash of every build; many minutes
 	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_crash_everywhere.py
+
+mutants: setup ## wrong changes, each of which a test must see; most of an hour
+	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_mutants.py
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt

@@ -105,9 +105,9 @@ class Lake:
         self.client = boto3.client("s3")
 
     def tables(self, relation: Relation, prefix: str) -> list[Table]:
-        """A table as it is now; of merge-on-read one for each way to read it.
+        """A table as it is now, of merge-on-read one for each way to read it.
 
-        None where it has not been written yet.
+        There is none where it has not been written yet.
 
         Raises:
             UserError: it cannot be read.

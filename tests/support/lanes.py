@@ -132,16 +132,30 @@ def run_lanes(
     *,
     refreshes: bool = True,
 ) -> dict[str, list[Difference]]:
-    """Deliver histories batch by batch, and compare every lane after each of them.
+    """The first difference of each history that has one, by the lane's name.
 
     Args:
         lake: a lake whose topics file is the project's.
         project: as ``write_project`` makes it, for these lanes.
         outcomes: of the histories of each lane, all of as many batches.
         refreshes: whether a full refresh follows.
+    """
+    found: dict[str, dict[int, Difference]] = {lane.name: {} for lane in outcomes}
+    for lane, difference in differences(lake, project, outcomes, refreshes=refreshes):
+        found[lane.name].setdefault(difference.placed.number, difference)
+    return {name: list(by_number.values()) for name, by_number in found.items()}
 
-    Returns:
-        The first difference of each history that has one, by the lane's name.
+
+def differences(
+    lake: Lake,
+    project: Path,
+    outcomes: dict[Lane, list[Outcome]],
+    *,
+    refreshes: bool = True,
+) -> Iterator[tuple[Lane, Difference]]:
+    """Deliver histories batch by batch, and compare every lane after each of them.
+
+    The arguments are those of ``run_lanes``.
     """
     placed = {
         lane: [Placed(number, each) for number, each in enumerate(of_lane)]
@@ -149,7 +163,6 @@ def run_lanes(
     }
     *_, last = placed
     refreshed = ("-s", f"stg_{last.silver_table}+")
-    found: dict[str, dict[int, Difference]] = {lane.name: {} for lane in placed}
     batches = max(len(o.batches) for of_lane in outcomes.values() for o in of_lane)
     for batch in range(batches + refreshes):
         if batch < batches:
@@ -169,8 +182,7 @@ def run_lanes(
             if batch == batches and lane is not last:
                 continue
             for difference in compare(lake.tables, lane, of_lane, batch):
-                found[lane.name].setdefault(difference.placed.number, difference)
-    return {name: list(by_number.values()) for name, by_number in found.items()}
+                yield lane, difference
 
 
 def compare(
