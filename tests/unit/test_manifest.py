@@ -48,7 +48,8 @@ HUDI_OPTIONS = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The manifest with the models that a variable adds."""
     target = tmp_path_factory.mktemp("target")
-    variables = {"cdc_lakehouse_base_tables": True, "cdc_lakehouse_tickit": True}
+    names = ("base_tables", "tickit", "moma")
+    variables = {f"cdc_lakehouse_{name}": True for name in names}
     done = parse(target, "--vars", json.dumps(variables))
     assert done.returncode == 0, done.stdout + done.stderr
     content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
