@@ -3,13 +3,12 @@
 What an increment contains decides which of the fold's ways it takes. So each lane has a
 table of its own, in the same builds: plain updates; deletes and key changes; TOASTed
 columns; snapshot reads; late and repeated records; no offsets; several partitions; a key
-of two columns; the positions of MariaDB and of SQL Server; everything at once (the
-project's own orders, with their lines). The stories of the contract are among them, each
-in the lane that has no more than it needs.
+of two columns; everything at once (the project's own orders, with their lines). The stories
+of the contract are among them, each in the lane that has no more than it needs.
 After every batch each row is compared with the reference fold in plain Python
 (tests/support/reference.py) over the events that have arrived. Here in a first build and
 one increment; ``tests/servers/test_history_seeds.py`` takes three batches and a full
-refresh.
+refresh, and has lanes with the positions of MariaDB and of SQL Server.
 """
 
 from __future__ import annotations
@@ -41,6 +40,8 @@ from tests.support.stories import Batches, Change
 SEED = 20_261_121
 COUNT = 120
 BY_NAME = {lane.name: lane for lane in LANES}
+# The fold compares positions and does not know whose they are: one source will do here.
+POSTGRESQL = [lane for lane in LANES if lane.connector == "postgresql"]
 
 Differences = dict[str, list[Difference]]
 Shorten = Callable[[Lane, History], History]
@@ -133,12 +134,10 @@ def in_two_batches(outcome: Outcome) -> Outcome:
 @pytest.fixture(scope="module")
 def differences(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Differences:
     """What differs, by lane, of the stories and the histories of a fixed seed."""
-    project = write_project(tmp_path_factory.mktemp("lanes") / "project", LANES)
+    project = write_project(tmp_path_factory.mktemp("lanes") / "project", POSTGRESQL)
     lake = new_lake(project / "topics.toml")
-    outcomes = {
-        lane: [in_two_batches(outcome) for outcome in of_lane]
-        for lane, of_lane in fixed_outcomes().items()
-    }
+    fixed = fixed_outcomes()
+    outcomes = {lane: [*map(in_two_batches, fixed[lane])] for lane in POSTGRESQL}
     return run_lanes(lake, project, outcomes, refreshes=False)
 
 
@@ -162,7 +161,7 @@ def shorten(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Shor
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)
+@pytest.mark.parametrize("lane", POSTGRESQL, ids=lambda lane: lane.name)
 def test_silver_is_the_reference_after_every_batch(
     lane: Lane, differences: Differences, shorten: Shorten
 ) -> None:
