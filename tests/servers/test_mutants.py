@@ -2,7 +2,8 @@
 
 It needs no server, and takes many minutes: ``make mutants``. A wrong macro meets the
 stories of the contract and histories of a fixed seed, in three batches and a full refresh,
-which the reference fold judges; a wrong ingest meets the tests that its entry names.
+which the reference fold judges; a wrong ingest, and what those histories do not have, meets
+the tests that its entry names.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,15 +41,15 @@ class Mutant:
         text: what it replaces, which is there once.
         wrong: what it puts there.
         lanes: the tables whose histories show it.
-        tests: the modules that show it, of the ingest.
+        tests: the modules that show it, in place of histories.
         equal: why nothing can show it.
     """
 
     file: str
     text: str
     wrong: str
-    lanes: tuple[str, ...] = ("everything",)
-    tests: tuple[str, ...] = ()
+    lanes: Sequence[str] = ("everything",)
+    tests: Sequence[str] = ()
     equal: str = ""
 
     def apply(self, project: Path) -> None:
@@ -58,13 +60,13 @@ class Mutant:
         file.write_text(right.replace(self.text, self.wrong))
 
 
-def mutants(folder: str) -> list[Any]:
-    """Those of a folder; what nothing can show is expected to pass, strictly."""
+def mutants(*, of_histories: bool) -> list[Any]:
+    """What histories show, or tests; of what nothing can show, that it is not seen."""
     listed = tomllib.loads((PROJECT / "tests/support/mutants.toml").read_text())["mutant"]
     found = []
     for number, each in enumerate(listed, 1):
         mutant = Mutant(**each)
-        if mutant.file.startswith(folder):
+        if of_histories != bool(mutant.tests):
             known = pytest.mark.xfail(strict=True, reason=mutant.equal)
             marks = [known] if mutant.equal else []
             name = f"{number}-{Path(mutant.file).stem}"
@@ -72,8 +74,10 @@ def mutants(folder: str) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("mutant", mutants("macros/"))
-def test_wrong_macro_is_seen(mutant: Mutant, new_lake: NewLake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mutant", mutants(of_histories=True))
+def test_histories_show_a_wrong_change(
+    mutant: Mutant, new_lake: NewLake, tmp_path: Path
+) -> None:
     lanes = [lane for lane in LANES if lane.name in mutant.lanes]
     assert len(lanes) == len(mutant.lanes)
     project = write_project(tmp_path / "project", lanes)
@@ -90,8 +94,8 @@ def test_wrong_macro_is_seen(mutant: Mutant, new_lake: NewLake, tmp_path: Path) 
     assert found is not None, f"{mutant} changes no row"
 
 
-@pytest.mark.parametrize("mutant", mutants("ingest/"))
-def test_wrong_ingest_is_seen(mutant: Mutant, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mutant", mutants(of_histories=False))
+def test_a_test_shows_a_wrong_change(mutant: Mutant, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(PROJECT, project, ignore=NOT_COPIED)
     (project / ".venv").symlink_to(PROJECT / ".venv")
