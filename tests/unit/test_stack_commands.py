@@ -296,8 +296,11 @@ def test_requested_port_is_taken_from_another_part(root: Path) -> None:
 def test_start_cleans_up_after_a_signal(number: signal.Signals, root: Path) -> None:
     """A second signal, as a closed terminal sends it, does not cut the clean-up short."""
     code = """
-import sys, time
+import signal, sys, time
 from connectors.stack import __main__ as program
+
+# Below nohup it is ignored, and a child's would be, too.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def start(self, **options):
     try:
