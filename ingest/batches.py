@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ingest import metrics
 from ingest.bronze import Bronze, Slice, next_batch
-from ingest.events import SKIPPED, classified
+from ingest.events import SKIPPED, Classifier
 from ingest.topics import Topics
 from lake.mark import REJECTED_TABLE
 
@@ -50,6 +50,7 @@ class Batches:
         continuous: whether it stays.
 
     Attributes:
+        classifier: says where records go.
         tally: what all of them came to.
     """
 
@@ -60,6 +61,7 @@ class Batches:
         self.log = log
         self._is_continuous = continuous
         self.topics = topics
+        self.classifier = Classifier(topics)
         # What was rejected comes first: a topic's table then says how far all of its
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
@@ -83,7 +85,7 @@ class Batches:
         One that is given again after a crash finds what it wrote before, and writes the
         rest.
         """
-        rows = classified(records, self.topics).persist()
+        rows = self.classifier.classified(records).persist()
         start = time.monotonic()
         try:
             slices = self._slices(rows)

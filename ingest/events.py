@@ -43,6 +43,8 @@ BODY = (
     "ts_ms string, status string, id string, malformed string"
 )
 SOURCE = "ts_ms string, `table` string" + "".join(f", `{name}` string" for name in ORIGIN)
+# The name of a member that no record has.
+END_MARK = "__end_of_record"
 LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999 in UTC
 
 
@@ -216,38 +218,74 @@ def _malformed_position(log: Log) -> Column:
     return F.concat(given, F.lit(f" is not {log.term}: {log.form}"))
 
 
-def classified(records: DataFrame, topics: Topics) -> DataFrame:
-    """Say of every record where it goes, and place the events in the stream.
+class Classifier:
+    """Says of every record where it goes, and places the events in the stream.
+
+    Its expressions are made once: thousands of calls into Spark's JVM.
 
     Args:
-        records: the columns of ``RECORD``.
         topics: which table a topic's events go to, its epoch, and whose events they are.
-
-    Returns:
-        The records with ``destination`` (a bronze table, ``rejected_events`` or
-        ``skipped``), ``reason`` (of a rejection), ``event_id`` and the envelope's
-        ``op``, ``source_epoch``, ``source_position`` (text that sorts as the source's log
-        does), ``source_lsn`` (PostgreSQL's), ``source_ts``, ``source_table``.
-        Tombstones, heartbeats and transaction markers are skipped.
     """
-    text = F.trim("value")
-    outer = records.withColumn("outer", _parsed(text, BODY))
-    # JsonConverter with schemas puts `schema` and `payload` around the whole record.
-    is_wrapped = (
-        F.col("outer.payload").isNotNull()
-        & F.col("outer.schema").isNotNull()
-        & F.col("outer.__op").isNull()
-        & F.col("outer.op").isNull()
-    )
-    inner = outer.withColumn(
-        "body",
-        F.when(is_wrapped, _parsed(F.col("outer.payload"), BODY)).otherwise(F.col("outer")),
-    ).withColumn(
-        "source",
-        F.when(F.col("body.__op").isNull(), F.from_json("body.source", SOURCE)),
-    )
 
-    op = F.coalesce("body.__op", "body.op")
+    def __init__(self, topics: Topics) -> None:
+        self._outer = _parsed(F.trim("value"), BODY)
+        # JsonConverter with schemas puts `schema` and `payload` around the whole record.
+        is_wrapped = (
+            F.col("outer.payload").isNotNull()
+            & F.col("outer.schema").isNotNull()
+            & F.col("outer.__op").isNull()
+            & F.col("outer.op").isNull()
+        )
+        self._body = F.when(is_wrapped, _parsed(F.col("outer.payload"), BODY)).otherwise(
+            F.col("outer")
+        )
+        self._source = F.when(
+            F.col("body.__op").isNull(), F.from_json("body.source", SOURCE)
+        )
+        self._place = _place(topics)
+        self._position = {
+            "source_position": _of_connector(lambda log: log.position(*_values(log))),
+            "source_lsn": F.when(
+                F.col("connector") == "postgresql", number(F.col("origin.lsn"))
+            ),
+        }
+        is_skipped = _is_skipped()
+        self._reason = F.when(is_skipped, None).otherwise(_reason(topics))
+        self._destination = (
+            F.when(is_skipped, SKIPPED)
+            .when(F.col("reason").isNotNull(), REJECTED_TABLE)
+            .otherwise(F.col("bronze_table"))
+        )
+        self._event_id = event_id()
+
+    def classified(self, records: DataFrame) -> DataFrame:
+        """The records, each with its destination.
+
+        Args:
+            records: the columns of ``RECORD``.
+
+        Returns:
+            The records with ``destination`` (a bronze table, ``rejected_events`` or
+            ``skipped``), ``reason`` (of a rejection), ``event_id`` and the envelope's
+            ``op``, ``source_epoch``, ``source_position`` (text that sorts as the source's
+            log does), ``source_lsn`` (PostgreSQL's), ``source_ts``, ``source_table``.
+            Tombstones, heartbeats and transaction markers are skipped.
+        """
+        return (
+            records.withColumn("outer", self._outer)
+            .withColumn("body", self._body)
+            .withColumn("source", self._source)
+            .select(*records.columns, *self._place)
+            .withColumns(self._position)
+            .withColumn("reason", self._reason)
+            .withColumn("destination", self._destination)
+            .withColumn("event_id", self._event_id)
+            .drop("body", "text", "bronze_table", "connector", "origin", "decode_error")
+        )
+
+
+def _place(topics: Topics) -> list[Column]:
+    """What an event's body says of it, and the body."""
     ts_text = F.when(
         F.col("body.__op").isNotNull(), F.col("body.__source_ts_ms")
     ).otherwise(F.col("source.ts_ms"))
@@ -255,12 +293,11 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         F.create_map(*[F.lit(part) for pair in topics.tables.items() for part in pair]),
         F.col("topic"),
     )
-    placed = inner.select(
-        *records.columns,
+    return [
         F.col("body").alias("body"),
-        text.alias("text"),
+        F.trim("value").alias("text"),
         table_of_topic.alias("bronze_table"),
-        op.alias("op"),
+        F.coalesce("body.__op", "body.op").alias("op"),
         number_of_topic(topics.epochs).alias("source_epoch"),
         F.coalesce(_origin("connector"), F.lit(DEFAULT_CONNECTOR)).alias("connector"),
         F.struct(*[_origin(name).alias(name) for name in FIELDS]).alias("origin"),
@@ -268,15 +305,11 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         F.coalesce("body.__table", "body.__source_table", "source.table").alias(
             "source_table"
         ),
-    ).withColumns(
-        {
-            "source_position": _of_connector(lambda log: log.position(*_values(log))),
-            "source_lsn": F.when(
-                F.col("connector") == "postgresql", number(F.col("origin.lsn"))
-            ),
-        }
-    )
+    ]
 
+
+def _is_skipped() -> Column:
+    """Whether a record is a tombstone, a heartbeat or a transaction marker."""
     no_operation = F.col("op").isNull()
     is_tombstone = F.col("text").isNull() | F.col("text").isin("", "null")
     is_heartbeat = no_operation & (
@@ -289,15 +322,19 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
         & F.col("body.status").isin("BEGIN", "END")
         & F.col("body.id").isNotNull()
     )
-    # Spark's parser stops after the first object.
-    structure = _without_strings(F.col("text"))
-    follows = ~F.col("text").rlike(r"\}\s*$") | (
-        F.col("text").rlike("(?s)[}].*[}]")
-        & (structure.rlike(r"\}\s*[^\s,\]}]") | (_opened(structure) < _closed(structure)))
-    )
+    return is_tombstone | is_heartbeat | is_transaction_marker
 
+
+def _reason(topics: Topics) -> Column:
+    """Why a record that is not skipped is rejected; null where it is not."""
+    # Spark's parser stops after the first object: with something behind it, the member that
+    # is put behind the text is not where it belongs.
+    framed = F.concat(F.lit('{"record":'), F.col("text"), F.lit(f',"{END_MARK}":true}}'))
+    follows = F.from_json(framed, f"`{END_MARK}` boolean", PARSER)[END_MARK].isNull()
+
+    no_operation = F.col("op").isNull()
     place = F.get_json_object("text", "$.metadata.topic")
-    reason = (
+    return (
         F.when(F.col("decode_error").isNotNull(), F.col("decode_error"))
         .when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
         .when(follows, F.lit("not JSON: something follows the object"))
@@ -346,20 +383,6 @@ def classified(records: DataFrame, topics: Topics) -> DataFrame:
                 F.lit("; [source_tables] in the topics file says which a topic carries"),
             ),
         )
-    )
-    reason = F.when(is_tombstone | is_heartbeat | is_transaction_marker, None).otherwise(
-        reason
-    )
-    destination = (
-        F.when(is_tombstone | is_heartbeat | is_transaction_marker, SKIPPED)
-        .when(F.col("reason").isNotNull(), REJECTED_TABLE)
-        .otherwise(F.col("bronze_table"))
-    )
-    return (
-        placed.withColumn("reason", reason)
-        .withColumn("destination", destination)
-        .withColumn("event_id", event_id())
-        .drop("body", "text", "bronze_table", "connector", "origin", "decode_error")
     )
 
 

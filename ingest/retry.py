@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from ingest.avro import UNDECODED, Schemas, records_from_kafka
 from ingest.batches import Batches
 from ingest.bronze import Bronze
-from ingest.events import RECORD, classified, records_from_lines
+from ingest.events import RECORD, records_from_lines
 from lake.mark import REJECTED_TABLE
 
 
@@ -34,7 +34,7 @@ def retry_rejected(
         batches.write(records)
         # In memory, so that Spark does not push the filter into what its columns are made
         # of, which it copies at each use: a minute of planning.
-        rows = classified(records, batches.topics).persist()
+        rows = batches.classifier.classified(records).persist()
         is_gone = (F.col("destination") != REJECTED_TABLE) | (
             F.col("event_id") != F.col("rejected_id")
         )

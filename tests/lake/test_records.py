@@ -86,6 +86,9 @@ REJECTED = {
     line(FLAT)[:60]: TRUNCATED,
     line(FLAT)[:-1]: TRUNCATED,
     line(FLAT) + line(FLAT): "not JSON: something follows the object",
+    f"{line(FLAT)}, {line(FLAT)}": "not JSON: something follows the object",
+    f"{line(FLAT)}}}": "not JSON: something follows the object",
+    f"{line(FLAT)}]": "not JSON: something follows the object",
     '{"order_id": 1}': NO_OPERATION,
     line(flattened("x", ROW, 1)): "unknown operation 'x'",
     line(flattened("u", ROW, None)): (

@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from ingest.avro import Schemas, records_from_kafka
-from ingest.events import classified
+from ingest.events import Classifier
 from ingest.registry import Registry
 from ingest.topics import read_topics
 from lake.session import spark_session
@@ -29,7 +29,7 @@ class KafkaRecord:
 
 
 def decode(lake: Lake, records: Sequence[KafkaRecord], registry: str | None) -> list[Row]:
-    """What the ingest makes of each record, as a row of ``ingest.events.classified``.
+    """What the ingest makes of each record, as a row of ``ingest.events.Classifier``.
 
     Args:
         lake: its Spark runs the job; the lake stays as it is.
@@ -67,7 +67,7 @@ def run_decode(records: list[Any], registry: str | None) -> list[Row]:
         *("key", "value", "headers"),
     )
     schemas = None if registry is None else Schemas(spark, Registry(registry))
-    rows = classified(records_from_kafka(batch, schemas), read_topics())
+    rows = Classifier(read_topics()).classified(records_from_kafka(batch, schemas))
     columns = "kafka_offset", "key", "value", "record", "schema_id", "reason", "op"
     found = rows.select(*columns, "source_lsn", "destination").orderBy("kafka_offset")
     return [row.asDict() for row in found.collect()]

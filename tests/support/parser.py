@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from ingest.avro import records_from_kafka
-from ingest.events import classified, records_from_lines
+from ingest.events import Classifier, records_from_lines
 from ingest.topics import Topics, read_topics
 from lake.session import spark_session
 from tests.support.lake import Lake
@@ -27,7 +27,7 @@ def classify(
     topics: Topics | None = None,
     is_kafka: bool = False,
 ) -> list[Row | None]:
-    """Where the parser files each text, as a row of ``ingest.events.classified``.
+    """Where the parser files each text, as a row of ``ingest.events.Classifier``.
 
     Args:
         lake: its Spark runs the job; the lake stays as it is.
@@ -82,7 +82,7 @@ def run_classify(
             F.col("number").cast("string").alias("source_file"),
         )
         records = records_from_lines(lines, topic)
-    rows = classified(records, Topics(*topics))
+    rows = Classifier(Topics(*topics)).classified(records)
     times = [name for name, kind in rows.dtypes if kind == "timestamp"]
     return [
         row.asDict()
