@@ -42,8 +42,10 @@ OPTIONS = {
     "hoodie.datasource.write.keygenerator.class": (
         "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
     ),
-    "hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS",
-    "hoodie.cleaner.hours.retained": "24",
+    "hoodie.clean.commits.retained": "60",
+    "hoodie.clean.trigger.max.commits": "10",
+    "hoodie.keep.min.commits": "75",
+    "hoodie.keep.max.commits": "95",
 }
 
 

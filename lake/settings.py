@@ -80,6 +80,8 @@ def embedded_settings() -> dict[str, str]:
             [
                 f"-XX:TieredStopAtLevel={compiler}",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
+                # Room from the start: a heap that grows is collected whole each time.
+                "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",
                 f"-XX:{archive}=.venv/classes-{hudi}.jsa",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
@@ -106,6 +108,11 @@ def embedded_settings() -> dict[str, str]:
         # Spark describes each plan for its event log, which nobody reads here.
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "0",
+        # Nor what it keeps of past jobs: most of what a process that builds again holds.
+        "spark.ui.retainedJobs": "20",
+        "spark.ui.retainedStages": "20",
+        "spark.ui.retainedTasks": "200",
+        "spark.sql.ui.retainedExecutions": "5",
     }
 
 
