@@ -85,8 +85,8 @@ def _forget_sources(session: SparkSession) -> None:
     """Let Hadoop's settings be sent without the files that each was read from.
 
     Hudi's tasks hold the settings, a thousand of them, and each source is compressed by
-    itself: 5 ms each time, many times a statement, and 1 ms without. Hadoop has no method
-    that does this.
+    itself, which takes most of the time of each of the many times that they are sent.
+    Hadoop has no method that does this.
     """
     jvm: Any = session.sparkContext._jvm
     configuration: Any = session.sparkContext._jsc.hadoopConfiguration()
