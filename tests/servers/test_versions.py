@@ -11,7 +11,7 @@ GOLD = "gold.revenue_by_category"
 
 def test_versions_and_commits_of_a_table_are_bounded(new_lake: NewLake) -> None:
     lake = new_lake()
-    lake.build([order("c", 1, 100, 1)])
+    lake.build([order("c", 1, 100, 1)], "-s", f"+{GOLD.partition('.')[2]}")
     ours = table_properties()
     most = int(ours["hoodie.keep.max.commits"])
     for count in range(1, most + 15):

@@ -67,6 +67,7 @@ def test_embedded_where_there_is_none(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lake.session.Path.exists", lambda self: True)
+    monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
     assert builder.given == embedded_settings()
 
