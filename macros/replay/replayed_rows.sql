@@ -20,8 +20,13 @@
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- set former = prefix ~ 'former_' ~ step -%}
-        {%- do cdc_lakehouse.create_scratch_view(former, cdc_lakehouse.former_keys(events, table, rows[-1])) -%}
-        {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
+        {%- if run_query('select 1 from ' ~ rows[-1] ~ ' where fold_replays limit 1').rows -%}
+            {%- do cdc_lakehouse.create_scratch_view(former, cdc_lakehouse.former_keys(events, table, rows[-1])) -%}
+            {%- set at.is_done = not run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
+        {%- else -%}
+            {%- set at.is_done = true -%}
+        {%- endif -%}
+        {%- if not at.is_done -%}
             {%- do cdc_lakehouse.create_scratch_view(
                 prefix ~ step,
                 cdc_lakehouse.folded_rows(
@@ -29,8 +34,6 @@
                 )
             ) -%}
             {%- do rows.append(prefix ~ step) -%}
-        {%- else -%}
-            {%- set at.is_done = true -%}
         {%- endif -%}
     {%- endfor -%}
     {%- do cdc_lakehouse.run_statement(create_temporary_view(

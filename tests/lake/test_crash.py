@@ -14,7 +14,6 @@ the project up to gold, and processes that are really killed.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,21 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from ingest.bronze import COMMITS_A_CLUSTERING
-from ingest.landing import LEDGER_FILES
 from lake.errors import UserError
 from lake.lock import only_one
-from lake.tables import open_table
-from tests.support.crash_rerun import (
-    BATCHES,
-    SmallLake,
-    event,
-    record_ingest,
-    small_lake,
-)
+from tests.support.crash_rerun import SmallLake, small_lake
 from tests.support.lake import SparkProcess
 from tests.support.project import PROJECT
-from tests.support.small_project import TOPICS
 
 # A commit from its first file to its last, as regular expressions of points.
 REQUESTED = r"^write .*silver.db/orders/.hoodie/\d+\.\w+\.requested"
@@ -88,46 +77,6 @@ def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
         r"^rename .*cdc_events/.hoodie/\d+\.commit\.",
     )
     assert not work.failures(images)
-
-
-def test_many_small_batches_leave_few_files(spark: SparkProcess, tmp_path: Path) -> None:
-    """In table and ledger; a kill while files are made one loses and repeats nothing."""
-    (tmp_path / "topics.toml").write_text(TOPICS)
-    lake = spark.new_lake(tmp_path / "topics.toml")
-    # With the one that created the table.
-    files = [
-        lake.land([event(100 + batch, "c", 100 + batch)])
-        for batch in range(COMMITS_A_CLUSTERING - 2)
-    ]
-    assert lake.ingest(str(lake.landing), "--max-bytes", "1").code == 0
-    lake.land(BATCHES[1])
-    work = record_ingest(lake, tmp_path / "clustering")
-    table = open_table(str(lake.tables.path("bronze.cdc_events")))
-    assert len(table.get_file_slices()) < 3
-
-    files[0].unlink()
-    lake.land([event(200, "c", 200)])
-    lake.land([event(201, "c", 201)])
-    assert lake.ingest(str(lake.landing), "--max-bytes", "1").code == 0
-    ledger = sorted((lake.root / "checkpoints" / "landing").glob("*.json"))
-    assert len(ledger) < LEDGER_FILES
-    remembered = {
-        json.loads(text)["path"]
-        for file in ledger
-        for text in file.read_text().splitlines()
-    }
-    assert f"file:{files[1]}" in remembered
-    assert f"file:{files[0]}" not in remembered
-    assert lake.ingest(str(lake.landing)).counts == (0, 0, 0, 0)
-
-    images = work.images.at(
-        r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.requested",
-        r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.inflight",
-        r"^(create|rename) .*cdc_events/.hoodie/\d+\.replacecommit($|\.[^ri])",
-    )
-    failures = work.failures(images)
-    lake.remove()
-    assert not failures
 
 
 def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:

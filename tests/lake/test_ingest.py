@@ -22,7 +22,6 @@ from ingest.landing import LONGEST_LINE
 from lake.lock import only_one
 from tests.support.lake import Ingested, Lake
 from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
-from tests.support.rights import run_bound
 
 KEY = {"order_id": 1}
 ROW = {"order_id": 1, "customer_id": "ALFKI", "employee": '{"a": "Käse \\"x\\""}'}
@@ -181,31 +180,6 @@ def test_unreadable_files_do_not_hold_up_the_good_ones(
     broken.unlink()
     assert bronze.ingest(str(tmp_path)).code == 0
     assert [row["kafka_offset"] for row in events(bronze, 2)] == [2, 5]
-
-
-def test_files_without_rights_are_named(tmp_path: Path) -> None:
-    """A file does not hold up the others; a folder may hold what comes first."""
-    folder = tmp_path / "landing"
-    folder.mkdir()
-    write(folder, "1.json", [record(KEY, FLAT, 41)])
-    write(folder, "2.json", [record(KEY, FLAT, 42)])
-    (folder / "2.json").chmod(0)
-    lake = tmp_path / "lake"
-    done = run_bound(lake, "ingest", "files", str(folder))
-    assert done.returncode == 3, done.stderr
-    assert done.stdout == "read 1 records, wrote 1 events, rejected 0, skipped 0\n"
-    [line] = done.stderr.splitlines()
-    assert f"cannot read file:{folder}/2.json: " in line
-    assert "(Permission denied)" in line
-
-    (folder / "closed").mkdir(mode=0)
-    done = run_bound(lake, "ingest", "files", str(folder))
-    (folder / "closed").chmod(0o700)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == (
-        f"ingest: the ingest stopped: {folder}/closed: Permission denied"
-        " (AccessDeniedException)\n"
-    )
 
 
 def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:

@@ -156,10 +156,10 @@ def test_incremental_model_of_dbts_own(project: Project) -> None:
     # dbt's own models have no rows after --empty with --full-refresh.
     assert log() == [["1", "11"], ["2", "20"], ["3", "30"]]
     project.ingest(order(5, "c", 4))
-    project.run()
+    project.run("-s", "orders", "log")
     assert log() == [["1", "11"], ["2", "20"], ["3", "30"], ["4", "40"]]
     project.ingest(order(6, "u", 1, freight=12))
-    project.run()
+    project.run("-s", "orders", "log")
     project.run("--full-refresh", "-s", "log")
     assert log() == [["1", "12"], ["2", "20"], ["3", "30"], ["4", "40"]]
 
@@ -188,7 +188,7 @@ def test_contract(project: Project) -> None:
 def test_column_that_the_model_no_longer_has_keeps_its_values(project: Project) -> None:
     project.set_sizes("order_id, ingest_batch")
     project.ingest(order(7, "u", 1, freight=99), order(8, "c", 5))
-    project.run()
+    project.run("-s", "orders", "sizes")
     assert project.freights("silver.orders")[1] == 99
     assert project.freights("silver.sizes") == {1: 12, 2: 20, 3: 30, 4: 40, 5: None}
 
@@ -202,7 +202,7 @@ def test_new_column(project: Project, mode: str, has_column: bool) -> None:
     )
     offset = 9 + has_column
     project.ingest(order(offset, "u", 2, freight=offset))
-    project.run()
+    project.run("-s", "orders", "sizes")
     rows = {row["order_id"]: row for row in project.lake.rows("silver.sizes")}
     assert rows[2]["freight"] == offset
     assert (f"{mode}_column" in rows[2]) == has_column

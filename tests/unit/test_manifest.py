@@ -45,7 +45,7 @@ HUDI_OPTIONS = {
     "hoodie.write.table.version",
 }
 
-# The museum's, which show how a table can be stored (tests/lake/test_storage.py).
+# The museum's, which show how a table can be stored (tests/servers/test_storage.py).
 STORED_OTHERWISE = {"artists", "artworks"}
 
 

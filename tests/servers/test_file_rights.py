@@ -1,0 +1,38 @@
+"""Files and folders of an ingest that it may not read; see also tests/unit/test_rights.py.
+
+It needs no server; it is in this tier because each command is a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.support.rights import run_bound
+from tests.support.scenario import order
+
+
+def test_files_without_rights_are_named(tmp_path: Path) -> None:
+    """A file does not hold up the others; a folder may hold what comes first."""
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    for number in (1, 2):
+        change = order("c", number, number, number)
+        (folder / f"{number}.json").write_text(json.dumps(change))
+    (folder / "2.json").chmod(0)
+    lake = tmp_path / "lake"
+    done = run_bound(lake, "ingest", "files", str(folder))
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "read 1 records, wrote 1 events, rejected 0, skipped 0\n"
+    [line] = done.stderr.splitlines()
+    assert f"cannot read file:{folder}/2.json: " in line
+    assert "(Permission denied)" in line
+
+    (folder / "closed").mkdir(mode=0)
+    done = run_bound(lake, "ingest", "files", str(folder))
+    (folder / "closed").chmod(0o700)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"ingest: the ingest stopped: {folder}/closed: Permission denied"
+        " (AccessDeniedException)\n"
+    )
