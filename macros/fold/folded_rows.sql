@@ -186,7 +186,20 @@ placed as (
 
     select
         *,
-        {{ cdc_lakehouse.event_place() | indent(8) }} as fold_place
+        named_struct(
+            'source_epoch', source_epoch,
+            'position', case
+                when op = 'r' and fold_first_offset is not null then fold_read_position
+                else source_position
+            end,
+            'read_rank', case when op <> 'r' then 0 when fold_first_offset is null then -1 else 1 end,
+            'topic_generation', topic_generation,
+            'kafka_offset', fold_first_offset,
+            'changed_at', changed_at,
+            'op', op,
+            'source_lsn', source_lsn,
+            'topic_partition', topic_partition
+        ) as fold_place
 
     from positions
 
@@ -294,7 +307,9 @@ described as (
                 else named_struct(
                     'column_name', entry.column_name,
                     'is_known', false,
-                    'place', {{ cdc_lakehouse.unknown_place() | indent(20) }}
+                    {#- a place of nulls, and not null itself: Spark's interpreted
+                        projections fail on a null struct in an array #}
+                    'place', from_json('{}', '{{ cdc_lakehouse.place_type() }}')
                 )
             end
         ) as carried_columns

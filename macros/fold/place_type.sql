@@ -1,4 +1,4 @@
-{# The type of a place (see event_place), as the text that a cast takes. #}
+{# The type of a place (see folded_rows), as the text that a cast takes. #}
 {% macro place_type() -%}
 struct<
     source_epoch: int,

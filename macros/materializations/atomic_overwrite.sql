@@ -10,7 +10,7 @@
     {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- if existing -%}{%- do cdc_lakehouse.stop_at_storage_change(this) -%}{%- endif -%}
+    {%- do cdc_lakehouse.stop_at_storage(existing) -%}
     {%- set state = cdc_lakehouse.inputs_state(compiled_code) -%}
     {{ run_hooks(pre_hooks) }}
 

@@ -14,11 +14,15 @@
     {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- if existing -%}{%- do cdc_lakehouse.stop_at_storage_change(this) -%}{%- endif -%}
+    {%- do cdc_lakehouse.stop_at_storage(existing) -%}
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if is_increment and (flags.EMPTY or cdc_lakehouse.nothing_arrived()) -%}
+    {%- set arrived = [] -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) if is_increment -%}
+        {%- do arrived.append(cdc_lakehouse.arrived_in_this_run(input['name'])) -%}
+    {%- endfor -%}
+    {%- if is_increment and (flags.EMPTY or not arrived | reject('equalto', 'false') | list) -%}
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = this.identifier ~ '__rows' -%}

@@ -38,5 +38,4 @@
             ~ "'; supported: " ~ schema_changes | join(', ')
         ) }}
     {%- endif -%}
-    {%- do cdc_lakehouse.stop_at_storage() -%}
 {%- endmacro %}

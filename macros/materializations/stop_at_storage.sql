@@ -1,5 +1,9 @@
-{# Stop at a way to store a table that cannot work, or that Hudi would ignore. #}
-{% macro stop_at_storage() -%}
+{#
+    Stop at a way to store a table that cannot work, or that Hudi would ignore: also one other
+    than that of the table that is there (`existing`). Hudi would go on in the old way, or
+    write a key twice. A table of an earlier version has recorded nothing.
+#}
+{% macro stop_at_storage(existing) -%}
     {%- set where = "model '" ~ model.name ~ "': " -%}
     {%- set properties = config.get('tblproperties') or {} -%}
     {%- set index = properties.get('hoodie.index.type', '') | upper -%}
@@ -29,6 +33,16 @@
         {{ exceptions.raise_compiler_error(
             where ~ "a bucket index needs the table property 'hoodie.bucket.index.num.buckets',"
             ~ ' which cannot be changed later'
+        ) }}
+    {%- endif -%}
+    {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing -%}
+    {%- set wanted = cdc_lakehouse.stored_as() -%}
+    {%- if existing and before != wanted -%}
+        {{ exceptions.raise_compiler_error(
+            existing ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ wanted
+            ~ '. Drop the table and build it again: dbt run-operation drop_table'
+            ~ " --args '{table: " ~ existing.schema ~ '.' ~ existing.identifier ~ "}'"
+            ~ ' (docs/storage.md)'
         ) }}
     {%- endif -%}
 {%- endmacro %}

@@ -3,7 +3,14 @@
     any more; of every such table where none is named (docs/storage.md).
 #}
 {% macro compact(table=none) -%}
-    {%- for name in ([table] if table else cdc_lakehouse.merge_on_read_tables()) -%}
+    {%- set tables = [table] if table else [] -%}
+    {%- for node in graph.nodes.values() if not table and node.resource_type == 'model'
+        and (node.config.get('tblproperties') or {}).get('type') == 'mor' -%}
+        {%- if load_relation(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+            {%- do tables.append(node.schema ~ '.' ~ node.alias) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for name in tables -%}
         {%- do run_query(
             "call run_compaction(op => 'schedule', table => '" ~ name
             ~ "', options => 'hoodie.compact.inline.max.delta.commits=1')"

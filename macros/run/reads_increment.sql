@@ -7,5 +7,13 @@
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}
         {{ return(false) }}
     {%- endif -%}
-    {{ return(not cdc_lakehouse.is_snapshot_due(model, this)) }}
+    {%- if cdc_lakehouse.decisions('complete_snapshots') -%}
+        {%- for bronze_table in cdc_lakehouse.bronze_tables_of(model) -%}
+            {%- set taken = cdc_lakehouse.recorded_decisions(this, 'complete_snapshots.' ~ bronze_table) -%}
+            {%- if cdc_lakehouse.complete_snapshots(bronze_table) | reject('in', taken) | list -%}
+                {{ return(false) }}
+            {%- endif -%}
+        {%- endfor -%}
+    {%- endif -%}
+    {{ return(true) }}
 {%- endmacro %}

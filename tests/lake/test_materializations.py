@@ -8,6 +8,7 @@ is dbt's own incremental model.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.records import Record, flattened, record
+from tests.support.records import Record, Row, flattened, record
 from tests.support.small_project import TOPICS, set_columns, small_project
 
+MERGED = ("silver.orders", "silver.sizes", "gold.by_customer")
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "freight": "int"}
 SIZES = """
 {{{{ config(unique_key='order_id', {settings}) }}}}
@@ -98,9 +100,41 @@ class Project:
         """The column ``freight`` of a table, by order."""
         return {row["order_id"]: row["freight"] for row in self.lake.rows(table)}
 
-    def commits(self, table: str) -> int:
-        """How many commits a table has."""
-        return len(self.lake.tables.instants()[table])
+
+@dataclass
+class State:
+    """What the tables held after a step."""
+
+    freights: dict[str, dict[int, Any]]
+    gold: dict[str, int]
+    log: list[list[str]]
+    instants: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, project: Project) -> State:
+        return cls(
+            {name: project.freights(f"silver.{name}") for name in ("orders", "sizes")},
+            {
+                row["customer_id"]: row["orders"]
+                for row in project.lake.rows("gold.by_customer")
+            },
+            project.lake.sql("select * from silver.log order by order_id, freight"),
+            project.lake.tables.instants(),
+        )
+
+    def commits(self) -> dict[str, int]:
+        """How many commits each table that the project's models merge has."""
+        return {table: len(self.instants[table]) for table in MERGED}
+
+
+@dataclass
+class Steps:
+    """The project, what its tables held after each step, and what failed runs reported."""
+
+    project: Project
+    after: dict[str, State]
+    rows: dict[str, list[Row]]
+    errors: dict[str, str]
 
 
 @pytest.fixture(scope="module")
@@ -114,110 +148,137 @@ def project(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Proj
     return project
 
 
-def test_empty_creates_the_tables_and_reads_nothing(project: Project) -> None:
+@pytest.fixture(scope="module")
+def steps(project: Project) -> Steps:
+    """Each kind of run, one after the other."""
+    steps = Steps(project, {}, {}, {})
+
+    def keep(step: str) -> None:
+        steps.after[step] = State.of(project)
+
     project.run("--empty")
-    for table in ("silver.orders", "silver.sizes", "gold.by_customer"):
-        assert project.lake.rows(table) == [], table
+    keep("nothing read")
     project.run()
-    assert project.freights("silver.orders") == {1: 10, 2: 20, 3: 30}
-    assert project.freights("silver.sizes") == {1: 10, 2: 20, 3: 30}
-    (gold,) = project.lake.rows("gold.by_customer")
-    assert (gold["customer_id"], gold["orders"]) == ("ALFKI", 3)
+    keep("the first run")
 
-
-def test_empty_leaves_what_arrived_to_the_next_run(project: Project) -> None:
     project.ingest(order(4, "u", 1, freight=11))
-    before = {
-        table: project.commits(table)
-        for table in ("silver.orders", "silver.sizes", "gold.by_customer")
-    }
     project.run("--empty")
     project.run("--empty", "--full-refresh")
-    assert {table: project.commits(table) for table in before} == before
-    assert project.freights("silver.orders")[1] == 10
+    keep("news, and --empty")
     project.run()
-    for table in ("silver.orders", "silver.sizes"):
-        assert project.freights(table) == {1: 11, 2: 20, 3: 30}, table
-        assert project.commits(table) == before[table] + 1, table
-
-
-def test_run_without_news_makes_no_commit(project: Project) -> None:
-    before = project.lake.tables.instants()
+    keep("news")
     project.run("-s", "path:models/staging", "path:models/silver", "path:models/gold")
-    assert project.lake.tables.instants() == before
+    keep("no news")
 
-
-def test_incremental_model_of_dbts_own(project: Project) -> None:
-    """An increment appends; a full refresh gives every row, not the last increment."""
-
-    def log() -> list[list[str]]:
-        return project.lake.sql("select * from silver.log order by order_id, freight")
-
-    # dbt's own models have no rows after --empty with --full-refresh.
-    assert log() == [["1", "11"], ["2", "20"], ["3", "30"]]
     project.ingest(order(5, "c", 4))
     project.run("-s", "orders", "log")
-    assert log() == [["1", "11"], ["2", "20"], ["3", "30"], ["4", "40"]]
+    keep("one more order")
     project.ingest(order(6, "u", 1, freight=12))
     project.run("-s", "orders", "log")
     project.run("--full-refresh", "-s", "log")
-    assert log() == [["1", "12"], ["2", "20"], ["3", "30"], ["4", "40"]]
+    keep("a full refresh of the log")
 
-
-def test_full_refresh_replaces_the_rows(project: Project) -> None:
-    """Of a model that folds nothing, too."""
     project.set_sizes("order_id, freight + 1 as freight, ingest_batch")
     project.run("--full-refresh", "-s", "sizes")
-    assert project.freights("silver.sizes") == {1: 13, 2: 21, 3: 31, 4: 41}
+    keep("a full refresh")
 
-
-def test_contract(project: Project) -> None:
     contract = project.models / "silver" / "sizes.yml"
     project.set_sizes("order_id, freight")
-    try:
-        contract.write_text(CONTRACT.format(type="string"))
-        assert "freight" in project.error("--full-refresh", "-s", "sizes")
-        assert project.freights("silver.sizes")[1] == 13
-        contract.write_text(CONTRACT.format(type="int"))
-        project.run("--full-refresh", "-s", "sizes")
-        assert project.freights("silver.sizes")[1] == 12
-    finally:
-        contract.unlink()
+    contract.write_text(CONTRACT.format(type="string"))
+    steps.errors["contract"] = project.error("--full-refresh", "-s", "sizes")
+    keep("a broken contract")
+    contract.write_text(CONTRACT.format(type="int"))
+    project.run("--full-refresh", "-s", "sizes")
+    keep("a contract")
+    contract.unlink()
 
-
-def test_column_that_the_model_no_longer_has_keeps_its_values(project: Project) -> None:
     project.set_sizes("order_id, ingest_batch")
     project.ingest(order(7, "u", 1, freight=99), order(8, "c", 5))
     project.run("-s", "orders", "sizes")
-    assert project.freights("silver.orders")[1] == 99
-    assert project.freights("silver.sizes") == {1: 12, 2: 20, 3: 30, 4: 40, 5: None}
+    keep("a column less")
+    for offset, mode in enumerate(("ignore", "append_new_columns"), 9):
+        project.set_sizes(
+            f"order_id, freight, ingest_batch, 'new' as {mode}_column",
+            on_schema_change=mode,
+        )
+        project.ingest(order(offset, "u", 2, freight=offset))
+        project.run("-s", "orders", "sizes")
+        steps.rows[mode] = project.lake.rows("silver.sizes")
+    project.set_sizes("order_id, 1 as other", on_schema_change="fail")
+    project.ingest(order(11, "u", 3, freight=33))
+    steps.errors["other columns"] = project.error("-s", "stg_orders", "orders", "sizes")
+    keep("other columns")
+    return steps
+
+
+def test_empty_creates_the_tables_and_reads_nothing(steps: Steps) -> None:
+    empty, first = steps.after["nothing read"], steps.after["the first run"]
+    assert empty.freights == {"orders": {}, "sizes": {}}
+    assert empty.gold == {}
+    rows = {1: 10, 2: 20, 3: 30}
+    assert first.freights == {"orders": rows, "sizes": rows}
+    assert first.gold == {"ALFKI": 3}
+
+
+def test_empty_leaves_what_arrived_to_the_next_run(steps: Steps) -> None:
+    before, empty = steps.after["the first run"], steps.after["news, and --empty"]
+    assert empty.commits() == before.commits()
+    assert empty.freights["orders"][1] == 10
+    after = steps.after["news"]
+    rows = {1: 11, 2: 20, 3: 30}
+    assert after.freights == {"orders": rows, "sizes": rows}
+    for table in ("silver.orders", "silver.sizes"):
+        assert after.commits()[table] == before.commits()[table] + 1, table
+
+
+def test_run_without_news_makes_no_commit(steps: Steps) -> None:
+    assert steps.after["no news"].instants == steps.after["news"].instants
+
+
+def test_incremental_model_of_dbts_own(steps: Steps) -> None:
+    """An increment appends; a full refresh gives every row, not the last increment."""
+    # dbt's own models have no rows after --empty with --full-refresh.
+    first = [["1", "11"], ["2", "20"], ["3", "30"]]
+    assert steps.after["news"].log == first
+    assert steps.after["one more order"].log == [*first, ["4", "40"]]
+    refreshed = steps.after["a full refresh of the log"].log
+    assert refreshed == [["1", "12"], ["2", "20"], ["3", "30"], ["4", "40"]]
+
+
+def test_full_refresh_replaces_the_rows(steps: Steps) -> None:
+    """Of a model that folds nothing, too."""
+    sizes = steps.after["a full refresh"].freights["sizes"]
+    assert sizes == {1: 13, 2: 21, 3: 31, 4: 41}
+
+
+def test_contract(steps: Steps) -> None:
+    assert "freight" in steps.errors["contract"]
+    assert steps.after["a broken contract"].freights["sizes"][1] == 13
+    assert steps.after["a contract"].freights["sizes"][1] == 12
+
+
+def test_column_that_the_model_no_longer_has_keeps_its_values(steps: Steps) -> None:
+    freights = steps.after["a column less"].freights
+    assert freights["orders"][1] == 99
+    assert freights["sizes"] == {1: 12, 2: 20, 3: 30, 4: 40, 5: None}
 
 
 @pytest.mark.parametrize(
-    ("mode", "has_column"), [("ignore", False), ("append_new_columns", True)]
+    ("mode", "has_column", "freight"),
+    [("ignore", False, 9), ("append_new_columns", True, 10)],
 )
-def test_new_column(project: Project, mode: str, has_column: bool) -> None:
-    project.set_sizes(
-        f"order_id, freight, ingest_batch, 'new' as {mode}_column", on_schema_change=mode
-    )
-    offset = 9 + has_column
-    project.ingest(order(offset, "u", 2, freight=offset))
-    project.run("-s", "orders", "sizes")
-    rows = {row["order_id"]: row for row in project.lake.rows("silver.sizes")}
-    assert rows[2]["freight"] == offset
+def test_new_column(steps: Steps, mode: str, has_column: bool, freight: int) -> None:
+    rows = {row["order_id"]: row for row in steps.rows[mode]}
+    assert rows[2]["freight"] == freight
     assert (f"{mode}_column" in rows[2]) == has_column
     if has_column:
         assert (rows[2][f"{mode}_column"], rows[3][f"{mode}_column"]) == ("new", None)
 
 
-def test_change_of_columns_can_be_an_error(project: Project) -> None:
-    project.set_sizes("order_id, 1 as other", on_schema_change="fail")
-    project.ingest(order(11, "u", 3, freight=33))
-    assert "(on_schema_change: fail)" in project.error(
-        "-s", "stg_orders", "orders", "sizes"
-    )
-    assert project.freights("silver.orders")[3] == 33
-    assert project.freights("silver.sizes")[3] == 30
+def test_change_of_columns_can_be_an_error(steps: Steps) -> None:
+    assert "(on_schema_change: fail)" in steps.errors["other columns"]
+    freights = steps.after["other columns"].freights
+    assert (freights["orders"][3], freights["sizes"][3]) == (33, 30)
 
 
 @pytest.mark.parametrize(
@@ -230,12 +291,14 @@ def test_change_of_columns_can_be_an_error(project: Project) -> None:
         ("merge_update_columns", ["freight"]),
     ],
 )
-def test_setting_that_is_not_supported(project: Project, setting: str, value: Any) -> None:
+def test_setting_that_is_not_supported(steps: Steps, setting: str, value: Any) -> None:
+    project = steps.project
     project.set_sizes("order_id, freight", **{setting: value})
     assert f"setting '{setting}' is" in project.error("-s", "sizes")
 
 
-def test_column_of_another_type_names_the_recipe(project: Project) -> None:
+def test_column_of_another_type_names_the_recipe(steps: Steps) -> None:
+    project = steps.project
     project.set_sizes("order_id, string(freight) as freight, ingest_batch")
     reported = project.error("--full-refresh", "-s", "sizes")
     assert "column freight is int in the table and string in the model" in reported
