@@ -33,8 +33,8 @@ CONNECTING |= {"run-operation", "freshness", "generate", "docs", "retry"}
 BUILDING = {"build", "run"}
 # Those that write tables; on a cluster, others may run beside them.
 WRITING = {*BUILDING, "seed", "snapshot", "retry", "run-operation"}
-# The operations that write what the ingest writes.
-WRITING_BRONZE = {"erase_key", "drop_bronze_day"}
+# The operations that write what the ingest writes, or may.
+WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions"}
 
 _held = ExitStack()
 _names: set[str] = set()

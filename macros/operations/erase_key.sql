@@ -1,6 +1,6 @@
 {#
-    Erase all events of a key from a bronze table (docs/runbook.md). The key is Kafka's, as
-    bronze has it.
+    Erase all events of a key from a bronze table, and the files that had them
+    (docs/runbook.md). The key is Kafka's, as bronze has it.
 #}
 {% macro erase_key(table, key) -%}
     {%- set literal = "'" ~ key | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
@@ -9,6 +9,7 @@
     ).rows[0][0] -%}
     {%- if found -%}
         {%- do cdc_lakehouse.run_statement('delete from bronze.' ~ table ~ ' where key = ' ~ literal) -%}
+        {%- do cdc_lakehouse.remove_versions('bronze.' ~ table) -%}
     {%- endif -%}
     {{ log('erased ' ~ found ~ ' events of bronze.' ~ table, info=true) }}
 {%- endmacro %}

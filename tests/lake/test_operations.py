@@ -15,10 +15,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.lake import environment
+from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project
 from tests.support.records import TOPIC, Record, envelope, record
 from tests.support.scenario import Scenario, customer, live, order, product
@@ -316,6 +317,20 @@ def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> Non
     assert (done.code, 78 in live(lake.rows("silver.orders"), "orders")) == (0, True)
 
 
+def files(lake: Lake, table: str) -> list[Path]:
+    """A table's files, of whichever version."""
+    return list(lake.tables.path(table).rglob("*.parquet"))
+
+
+def keys_in_files(lake: Lake, table: str) -> set[str]:
+    """The keys that any of them holds."""
+    return {
+        key
+        for file in files(lake, table)
+        for key in pq.read_table(file, columns=["key"])["key"].to_pylist()
+    }
+
+
 def test_operations_of_the_runbook(builds: Builds) -> None:
     """Erase a key, drop a table and build it again, drop a day of bronze."""
     lake = builds.lake
@@ -330,6 +345,13 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     left = lake.rows("bronze.products")
     assert left == [row for row in events if row["key"] != key]
     assert lake.tables.properties("bronze.products")["hoodie.table.version"] == "6"
+    assert key not in keys_in_files(lake, "bronze.products")
+
+    orders = lake.rows("silver.orders")
+    assert len(files(lake, "silver.orders")) > 1
+    operate("remove_versions", table="silver.orders")
+    assert len(files(lake, "silver.orders")) == 1
+    assert lake.rows("silver.orders") == orders
 
     operate("drop_table", table="silver.products")
     lake.dbt("run", "-s", "products")
