@@ -49,6 +49,12 @@ POSITIONS: list[tuple[str, Source, str]] = [
         "00000027:00000ac0:0007/00000027:00000ac0:0002/0000000002",
     ),
     (
+        "d",
+        SQLSERVER
+        | {"commit_lsn": "00000027:00000AC0:000B", "change_lsn": "00000027:00000AC0:000A"},
+        "00000027:00000ac0:000b/00000027:00000ac0:000a/0000000002",
+    ),
+    (
         "r",
         SQLSERVER_READ,
         "00000025:00000d98:00a2/00000000:00000000:0000/0000000000",
@@ -97,6 +103,11 @@ REJECTED: list[tuple[str, Source, str]] = [
         "u",
         SQLSERVER | {"event_serial_no": None},
         f"operation 'u' without a commit LSN: {READ}",
+    ),
+    (
+        "u",
+        SQLSERVER | {"event_serial_no": "x"},
+        f"'00000027:00000ac0:0007 00000027:00000ac0:0002 x' is not a commit LSN: {COMMIT}",
     ),
     (
         "u",

@@ -44,11 +44,21 @@ def wrapped(value: Any) -> dict[str, Any]:
 
 # The records: what each test looks at, by the name that it uses
 
+# What the sink adds to a record, here in the record itself.
+ELSEWHERE = {"topic": "demo.datalake.customers", "partition": 3, "offset": 9}
 FORMS = {
     "flattened": flattened("u", ROW, 77, MILLISECOND),
     "envelope": envelope("u", ROW, 77, MILLISECOND),
     "flattened_with_schema": wrapped(flattened("u", ROW, 77, MILLISECOND)),
     "envelope_with_schema": wrapped(envelope("u", ROW, 77, MILLISECOND)),
+    "flattened_with_metadata": {
+        **flattened("u", ROW, 77, MILLISECOND),
+        "metadata": ELSEWHERE,
+    },
+    "envelope_with_metadata": {
+        **envelope("u", ROW, 77, MILLISECOND),
+        "metadata": ELSEWHERE,
+    },
 }
 SHAPES: dict[str, Text] = {
     f"{around} {name}": text
@@ -108,6 +118,7 @@ SKIPPED = {
     "heartbeat": record(
         {"serverName": "demo"}, {"ts_ms": 1}, 2, "__debezium-heartbeat.demo"
     ),
+    "heartbeat_of_another_topic": record(KEY, {"ts_ms": 1}, 6),
     "heartbeat_with_schema": record(
         wrapped({"serverName": "demo"}),
         wrapped({"ts_ms": 1}),
