@@ -28,7 +28,7 @@ from tests.support.project import PROJECT
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
 
 SEED = 20_261_123
-COUNT = 60
+COUNT = 400
 NOT_COPIED = shutil.ignore_patterns(".*", "target", "logs", "__pycache__")
 
 

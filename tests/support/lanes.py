@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.support.histories import (
     COLUMNS,
+    KEYS,
     LANES,
     LSNS_A_HISTORY,
     History,
@@ -155,7 +156,8 @@ def differences(
 ) -> Iterator[tuple[Lane, Difference]]:
     """Deliver histories batch by batch, and compare every lane after each of them.
 
-    The arguments are those of ``run_lanes``.
+    After a full refresh every column is the one of the increments, also what a row only
+    remembers of its key. The arguments are those of ``run_lanes``.
     """
     placed = {
         lane: [Placed(number, each) for number, each in enumerate(of_lane)]
@@ -176,6 +178,7 @@ def differences(
             assert ingested.code == 0, ingested.err
             lake.dbt("run", *MODELS, project=project)
         else:
+            before = _by_key(lake.tables, last)
             # It does not ask what the events are, so that one lane shows it for all.
             lake.dbt("run", "--full-refresh", *refreshed, project=project)
         for lane, of_lane in placed.items():
@@ -183,15 +186,18 @@ def differences(
                 continue
             for difference in compare(lake.tables, lane, of_lane, batch):
                 yield lane, difference
+    if refreshes:
+        after = _by_key(lake.tables, last)
+        for each in placed[last]:
+            if texts := list(_refreshed_otherwise(each, before, after)):
+                yield last, Difference(each, batches, texts)
 
 
 def compare(
     tables: Tables, lane: Lane, placed: list[Placed], batch: int
 ) -> Iterator[Difference]:
     """The histories of a lane whose rows are not the reference's, up to a batch."""
-    rows = {
-        row[key_column(lane)]: row for row in tables.rows(f"silver.{lane.silver_table}")
-    }
+    rows = _by_key(tables, lane)
     lines: dict[int, dict[int, Row]] = {}
     if lane.name == "everything":
         for line in tables.rows("silver.order_items"):
@@ -212,6 +218,24 @@ def compare(
         if texts:
             yield Difference(each, batch, texts)
     assert not rows, f"{lane.name}: rows that no event is of: {list(rows.values())[:2]}"
+
+
+def _by_key(tables: Tables, lane: Lane) -> dict[Any, Row]:
+    return {
+        row[key_column(lane)]: row for row in tables.rows(f"silver.{lane.silver_table}")
+    }
+
+
+def _refreshed_otherwise(
+    placed: Placed, before: dict[Any, Row], after: dict[Any, Row]
+) -> Iterator[str]:
+    for key in range(KEYS):
+        old, new = before.get(placed.key(key)), after.get(placed.key(key))
+        if old is None or new is None:
+            continue
+        for name in old.keys() - {"ingested_at", "ingest_batch"}:
+            if old[name] != new[name]:
+                yield f"key {key}: {name} was {old[name]!r} and is {new[name]!r}"
 
 
 def _wrong_values(
