@@ -12,6 +12,7 @@
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set carried_names = cdc_lakehouse.carried_names(table) -%}
+{%- set sent_columns = table['columns'] | reject('equalto', 'untyped_columns') | list -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
@@ -124,7 +125,8 @@ typed as (
         key,
         row_image,
         unavailable_columns,
-        {%- for column, type in table['columns'].items() %}
+        {%- for column in sent_columns %}
+        {%- set type = table['columns'][column] %}
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- elif column in carried_names %}
@@ -146,7 +148,20 @@ checked as (
     select
         {{ passed | join(',\n        ') }},
         unavailable_columns,
-        `{{ table['columns'] | join('`, `') }}`,
+        `{{ sent_columns | join('`, `') }}`,
+        {%- if table['nullable'] %}
+        case
+            when not is_deleted then filter(
+                array(
+                    {%- for column in table['nullable'] %}
+                    if(`{{ column }}` is null and row_image.`{{ column }}` is not null, '{{ column }}', null)
+                    {{- ',' if not loop.last }}
+                    {%- endfor %}
+                ),
+                name -> name is not null
+            )
+        end as untyped_columns,
+        {%- endif %}
         nullif(concat_ws('; ',
             {%- for column in key_columns %}
             {%- set text = cdc_lakehouse.key_text(table, column) %}
@@ -159,11 +174,15 @@ checked as (
             end,
             {%- endfor %}
             case when not is_deleted then nullif(concat_ws('; '
-                {%- for column, type in table['columns'].items()
-                    if column not in [key] + key_columns + carried_names -%}
+                {%- for column in sent_columns
+                    if column not in [key] + key_columns + carried_names + table['nullable'] -%}
                 , if(
                     `{{ column }}` is null,
-                    concat('{{ column }}: \'', left(row_image.`{{ column }}`, 60), '\' is no {{ type }}'),
+                    concat(
+                        '{{ column }}: \'',
+                        left(row_image.`{{ column }}`, 60),
+                        '\' is no {{ table['columns'][column] }}'
+                    ),
                     null
                 )
                 {%- endfor -%}

@@ -10,6 +10,10 @@
     decimal(p,s), decimal(p,s) base64 (of `decimal.handling.mode=precise`), double, int, json
     (text as the source has it), smallint, string, timestamp (without a zone), timestamp(p)
     (of p digits: Debezium sends milliseconds up to 3), timestamptz (an instant).
+
+    An event with a value that its column's type cannot hold is rejected. Where ` or null`
+    follows the type, the value is null instead, and the row names the column in
+    `untyped_columns`, a column of our own.
 #}
 {% macro change_table(name, meta) -%}
     {%- set types = [
@@ -55,7 +59,7 @@
     {%- endif -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
         'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
-        'row_image', 'fields', 'unavailable_columns', 'rejection'
+        'row_image', 'fields', 'unavailable_columns', 'untyped_columns', 'rejection'
     ] -%}
     {%- set seen = [] -%}
     {%- for column in ([meta['key']] if parts else []) + meta['columns'] | list -%}
@@ -69,7 +73,20 @@
         {%- endif -%}
         {%- do seen.append(column | lower) -%}
     {%- endfor -%}
-    {%- for column, type in meta['columns'].items() -%}
+    {%- set nullable = [] -%}
+    {%- set columns = {meta['key']: 'string'} if parts else {} -%}
+    {%- for column, declared in meta['columns'].items() -%}
+        {%- set type = declared.removesuffix(' or null') -%}
+        {%- do columns.update({column: type}) -%}
+        {%- if type != declared -%}
+            {%- do nullable.append(column) -%}
+            {%- if type in ['string', 'json', 'bpchar'] or column in [meta['key']] + (parts or []) -%}
+                {{ exceptions.raise_compiler_error(
+                    where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
+                    ~ declared ~ "': a text holds any value, and a key has one"
+                ) }}
+            {%- endif -%}
+        {%- endif -%}
         {%- set has_arguments = modules.re.fullmatch(
             'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
         ) -%}
@@ -77,7 +94,7 @@
             {{ exceptions.raise_compiler_error(
                 where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
                 ~ type ~ "'; known: " ~ types | join(', ')
-                ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
+                ~ ", decimal(p,s), decimal(p,s) base64, timestamp(p), and ' or null' behind it"
             ) }}
         {%- endif -%}
     {%- endfor -%}
@@ -97,13 +114,11 @@
             ~ " their names at the source, each once, without quotes, '?' and '\\\\'"
         ) }}
     {%- endif -%}
-    {%- set columns = {} -%}
-    {%- if parts -%}
-        {%- do columns.update({meta['key']: 'string'}) -%}
+    {%- if nullable -%}
+        {%- do columns.update({'untyped_columns': 'array<string>'}) -%}
     {%- endif -%}
-    {%- do columns.update(meta['columns']) -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts or [],
-        'source_names': source_names
+        'source_names': source_names, 'nullable': nullable
     }) }}
 {%- endmacro %}

@@ -21,6 +21,7 @@ COLUMNS = {
     "weird_name": "int",
     "amount": "decimal(10,2) base64",
     "rate": "decimal(38,18) base64",
+    "freight": "decimal(6,2) or null",
     "shipped_at": "timestamp(3)",
     "paid_at": "timestamp(6)",
     "note": "string",
@@ -52,7 +53,7 @@ def built(
     set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
     lake = new_lake(topics)
     said = [build(lake, project, ALL)]
-    said.append(build(lake, project, [order(10, "u", 1, topic="c", note=PLACEHOLDER)]))
+    said.append(build(lake, project, LATER))
     return lake, said
 
 
@@ -70,6 +71,15 @@ ALL = [
     order(7, "c", 6),
     record({"Order Id": 6}, envelope("d", None, 8), 8),
     record({}, envelope("d", None, 9), 9),
+    order(11, "c", 7, freight="NaN", topic="a"),
+    order(12, "c", 8, freight="12.50"),
+    order(13, "c", 9, freight="NaN"),
+    record({"Order Id": 10}, envelope("d", {"Order Id": 10, "freight": "NaN"}, 14), 14),
+]
+LATER = [
+    order(20, "u", 1, topic="c", note=PLACEHOLDER),
+    order(21, "u", 8, freight="1e9"),
+    order(22, "u", 9, freight="3.00"),
 ]
 
 
@@ -115,7 +125,20 @@ def test_key_of_an_event_that_cannot_be_typed_is_named(
         " their rows may be older than at the source, or missing; see rejected_rows"
     ]
     assert second == []
-    assert rows.keys() == {1, 2, 3, 5, 6}
+    assert rows.keys() == {1, 2, 3, 5, 6, 7, 8, 9, 10}
+
+
+def test_value_that_its_type_cannot_hold_may_be_null(rows: dict[int, Row]) -> None:
+    """The row names its column, until an event brings one that the type can hold."""
+    found = {key: (rows[key]["freight"], rows[key]["untyped_columns"]) for key in (1, 7, 8, 9)}
+    assert found == {
+        1: (None, []),
+        7: (None, ["freight"]),
+        8: (None, ["freight"]),
+        9: (Decimal("3.00"), []),
+    }
+    assert rows[7]["topic_name"] == "a"
+    assert (rows[10]["is_deleted"], rows[10]["untyped_columns"]) == (True, None)
 
 
 def test_key_with_another_name_is_found_in_kafkas_key(rows: dict[int, Row]) -> None:

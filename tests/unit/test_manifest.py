@@ -305,6 +305,11 @@ SOURCE_NAMES = "model 'stg_odd': setting 'source_names' under meta is"
             "setting 'columns' under meta gives 'a' the type 'integer'",
         ),
         (
+            "{'key': 'a', 'columns': {'a': 'int', 'b': 'json or null'}}",
+            "gives 'b' the type 'json or null': a text holds any value",
+        ),
+        ("{'key': 'a', 'columns': {'a': 'int or null'}}", "and a key has one"),
+        (
             "{'key': 'a', 'columns': {'a': 'int', 'op': 'string'}}",
             "model 'stg_odd': setting 'columns' under meta names 'op'",
         ),
