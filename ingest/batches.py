@@ -85,7 +85,10 @@ class Batches:
         One that is given again after a crash finds what it wrote before, and writes the
         rest.
         """
-        rows = self.classifier.classified(records).persist()
+        rows = self.classifier.classified(records)
+        # Of an event the value is kept, and not once more with what was around it.
+        of_rejected = F.when(F.col("reason").isNotNull(), F.col("record"))
+        rows = rows.withColumn("record", of_rejected).persist()
         start = time.monotonic()
         try:
             slices = self._slices(rows)

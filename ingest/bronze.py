@@ -160,20 +160,25 @@ class Bronze:
             table has them all.
         """
         mark = self.mark(table)
-        fresh = rows.dropDuplicates(["event_id"])
+        ids = rows.select("event_id").distinct()
         known = [part for part in slices if self._may_be_known(part, mark)]
         if known:
-            fresh = fresh.join(self._ids_like(table, known), on="event_id", how="left_anti")
+            ids = ids.join(self._ids_like(table, known), on="event_id", how="left_anti")
         moved = _moved(mark, slices, batch, self.topic_ids)
-        columns = _bronze_columns(table, batch, moved.generations)
-        fresh = fresh.select(*columns).persist()
+        ids = ids.persist()
         try:
-            count = fresh.count()
+            count = ids.count()
+            # Where each row is new, as usual, its values need not be shuffled.
+            if count < sum(part.rows for part in slices):
+                rows = rows.dropDuplicates(["event_id"]).join(
+                    ids, on="event_id", how="left_semi"
+                )
             if count:
-                self._append(fresh, table, moved, count=count)
+                columns = _bronze_columns(table, batch, moved.generations)
+                self._append(rows.select(*columns), table, moved, count=count)
             return count
         finally:
-            fresh.unpersist()
+            ids.unpersist()
 
     def _may_be_known(self, part: Slice, mark: Mark) -> bool:
         if part.low_offset is None:

@@ -130,7 +130,9 @@ def test_key_of_an_event_that_cannot_be_typed_is_named(
 
 def test_value_that_its_type_cannot_hold_may_be_null(rows: dict[int, Row]) -> None:
     """The row names its column, until an event brings one that the type can hold."""
-    found = {key: (rows[key]["freight"], rows[key]["untyped_columns"]) for key in (1, 7, 8, 9)}
+    found = {
+        key: (rows[key]["freight"], rows[key]["untyped_columns"]) for key in (1, 7, 8, 9)
+    }
     assert found == {
         1: (None, []),
         7: (None, ["freight"]),
