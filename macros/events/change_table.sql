@@ -58,7 +58,7 @@
         ) }}
     {%- endif -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
-        'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
+        'carried_columns', 'rejected_place', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
         'row_image', 'fields', 'unavailable_columns', 'untyped_columns', 'rejection'
     ] -%}
     {%- set seen = [] -%}

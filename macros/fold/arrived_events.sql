@@ -4,7 +4,7 @@
     all stored ones.
 #}
 {% macro arrived_events(events, table) -%}
-{%- set arrived = 'rejection is null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
+{%- set arrived = '`' ~ table['key'] ~ '` is not null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ arrived }}

@@ -9,7 +9,7 @@ select history.* from (
 {%- endif %}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
-where rejection is null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
+where {{ key }} is not null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
 {%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
 {{ cdc_lakehouse.truncated_rows(

@@ -44,7 +44,8 @@ select
             end,
             'place', entry.place
         )
-    ) as carried_columns
+    ) as carried_columns,
+    {{ rows[0] }}.rejected_place
 from {{ rows[0] }}
 {%- for relation in rows[1:] %}
 left join {{ relation }}

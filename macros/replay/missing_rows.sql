@@ -17,6 +17,7 @@
     'op': "'r'",
     'is_deleted': 'true',
     'unavailable_columns': 'cast(array() as array<string>)',
+    'rejection': 'cast(null as string)',
     table['key']: 'history.' ~ key,
 } -%}
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}

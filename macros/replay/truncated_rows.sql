@@ -16,6 +16,7 @@
     'changed_at': 'truncates.source_ts',
     'is_deleted': 'true',
     'unavailable_columns': 'cast(array() as array<string>)',
+    'rejection': 'cast(null as string)',
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct

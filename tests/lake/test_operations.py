@@ -33,6 +33,8 @@ FIRST: list[Record] = [
     order("c", 11, 1_000, 3),
     order("c", 12, 1_010, 4),
     order("c", 13, 1_020, 5),
+    order("c", 14, 1_030, 6),
+    order("c", 15, 1_040, 7),
     customer("c", "ALFKI", 100, 0),
     customer("c", "BONAP", 110, 1),
     product("c", 1, 1_000, 0),
@@ -54,6 +56,11 @@ SECOND: list[Record] = [
     order("u", 11, 1_040, 14, order_date="soon"),
     order("u", 12, 1_050, 15, customer_id="BONAP"),
     order("u", 13, 1_060, 16, gift_note="roses"),
+    # Of 14, the read behind an update that cannot be typed has what that did; so has the
+    # read of 15, which comes with the next build, at an offset that is known.
+    order("u", 14, 1_070, 17, order_date="soon"),
+    order("r", 14, 1_050, 18),
+    order("u", 15, 1_080, 19, order_date="soon"),
     truncate(200, 10, "customers"),
     customer("c", "CHOPS", 210, 11),
     # The source was restored: its LSNs start again, at new offsets.
@@ -64,6 +71,9 @@ SECOND: list[Record] = [
 THIRD: list[Record] = [
     order("c", 79, 9_000, 900),
     order("c", 5, 230, 901),
+    order("r", 15, 1_075, 902),
+    # Older than the event that could not be typed.
+    order("u", 11, 1_035, 903, customer_id="BONAP"),
     product("c", 2, 1_010, 8),
 ]
 
@@ -135,6 +145,8 @@ def builds(new_lake: NewLake) -> Builds:
         *("run", "-s", "orders", "products", "rejected_rows")
     )["said"]
     builds.keep("third", "orders")
+    lake.dbt("run", "--full-refresh", "-s", "orders")
+    builds.keep("rebuilt at last", "orders")
     return builds
 
 
@@ -144,9 +156,10 @@ def test_events_that_cannot_be_typed_are_in_rejected_rows(
 ) -> None:
     """With the reason and the event's id; the good rows of their batch are merged."""
     rejected = {row["kafka_offset"]: row for row in builds.kept(step, "rejected_rows")}
+    no_date = "order_date: 'soon' is no date"
     assert {offset: row["reason"] for offset, row in rejected.items()} == {
         13: "order_id: 'x1' is no int",
-        14: "order_date: 'soon' is no date",
+        **{14: no_date, 17: no_date, 19: no_date},
     }
     events = {row["kafka_offset"]: row for row in builds.lake.rows("bronze.cdc_events")}
     for offset, row in rejected.items():
@@ -158,11 +171,33 @@ def test_events_that_cannot_be_typed_are_in_rejected_rows(
     assert "warn" in statuses
 
 
+@pytest.mark.parametrize(
+    ("step", "marked"),
+    [
+        ("decided", {11: 1_040, 15: 1_080}),
+        ("rebuilt", {11: 1_040, 15: 1_080}),
+        ("third", {11: 1_040}),
+        ("rebuilt at last", {11: 1_040}),
+    ],
+)
+def test_row_says_that_a_newer_event_was_rejected(
+    step: str, marked: dict[int, int], builds: Builds
+) -> None:
+    """Until an event that is newer still: a read behind it, of a lower position."""
+    rows = builds.rows(step, "orders")
+    places = {key: row["rejected_place"] for key, row in rows.items()}
+    found = {key: place["source_lsn"] for key, place in places.items() if place}
+    assert found == marked
+    assert rows[14]["source_position"] == f"{1_070:016x}"
+    if 15 not in marked:
+        assert rows[15]["source_position"] == f"{1_080:016x}"
+
+
 def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> None:
     """So are keys of events that cannot be typed; a truncate that is decided on is not."""
     field, untyped, restored = sorted(builds.warnings, reverse=True)
     assert (
-        "model 'stg_orders' could not type events of 11, order_id: 'x1' is no int:"
+        "model 'stg_orders' could not type events of 11, 14, 15, order_id: 'x1' is no int:"
         in untyped
     )
     assert "model 'stg_orders' does not list the field 'gift_note'" in field
@@ -201,7 +236,7 @@ def test_ignored_truncate_deletes_nothing(builds: Builds) -> None:
 def test_applied_truncate_deletes_what_is_older(step: str, builds: Builds) -> None:
     """Also in a full refresh, whether or not the variable still names it."""
     with_it = {4}
-    assert builds.live(step, "orders") - with_it == {2, 11, 12, 13}
+    assert builds.live(step, "orders") - with_it == {2, 11, 12, 13, 14, 15}
     deleted = {
         key: row["source_lsn"]
         for key, row in builds.rows(step, "orders").items()
@@ -223,7 +258,7 @@ def test_applied_truncate_deletes_a_late_insert(builds: Builds) -> None:
 
 def test_applied_truncate_deletes_the_lines_of_orders(builds: Builds) -> None:
     with_it = {4}
-    assert builds.live("decided", "order_items") - with_it == {2, 11, 12, 13}
+    assert builds.live("decided", "order_items") - with_it == {2, 11, 12, 13, 14, 15}
 
 
 def as_typed(lake: Path) -> dict[str, str]:

@@ -53,6 +53,7 @@ class Lane:
         partitions: of the topic; None where no record has a position.
         has_composite_key: whether the key is two columns.
         connector: whose positions its records have; they count as LSNs do.
+        rejects: whether some events cannot be typed.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Lane:
     partitions: int | None = 1
     has_composite_key: bool = False
     connector: str = "postgresql"
+    rejects: bool = False
 
     @property
     def source_table(self) -> str:
@@ -85,7 +87,13 @@ LANES = (
     Lane("toast", DELETES, leaves_out=True),
     Lane("reads", (*WRITES, "delete", *READS)),
     Lane("late", (*DELETES, "resend"), is_late=True),
-    Lane("no_offsets", (*DELETES, "snapshot", "gap"), is_late=True, partitions=None),
+    Lane(
+        "no_offsets",
+        (*DELETES, "snapshot", "gap"),
+        leaves_out=True,
+        is_late=True,
+        partitions=None,
+    ),
     Lane("partitions", (*DELETES, *READS, "resend"), is_late=True, partitions=3),
     Lane("composite", DELETES, is_late=True, leaves_out=True, has_composite_key=True),
     Lane(
@@ -102,6 +110,7 @@ LANES = (
         is_late=True,
         connector="sqlserver",
     ),
+    Lane("rejections", (*DELETES, *READS), leaves_out=True, rejects=True),
     Lane(
         "everything",
         (*DELETES, *READS, "resend"),
@@ -260,7 +269,15 @@ class _Source:
         partition = event.key % (self.lane.partitions or 1)
         log = self.logs.setdefault(partition, [])
         offset = len(log)
-        event = replace(event, partition=partition, offset=offset, event_id=f"{offset:06d}")
+        # A key of which no event could be typed has no row to remember anything.
+        is_known = any(each.key == event.key and not each.is_rejected for each in self.all)
+        event = replace(
+            event,
+            partition=partition,
+            offset=offset,
+            event_id=f"{offset:06d}",
+            is_rejected=event.is_rejected and is_known,
+        )
         log.append(event)
         self.all.append(event)
 
@@ -270,7 +287,7 @@ class _Source:
         before = self.rows.get(key)
         if step.kind == "write" and before is None:
             self.rows[key] = self._new_row(step)
-            return [self._event("c", key, self.rows[key])]
+            return [self._event("c", key, self.rows[key], step=step)]
         if before is None:
             return []
         if step.kind == "delete":
@@ -309,7 +326,11 @@ class _Source:
                 and not step.bit(4 + place)
             )
         brought = {name: value for name, value in row.items() if name not in missing}
-        return Event(key, op, self.lsn, START_MS + self.time, brought, missing)
+        rejected = self.lane.rejects and step is not None and step.bit(6) and step.bit(7)
+        return Event(
+            *(key, op, self.lsn, START_MS + self.time, brought, missing),
+            is_rejected=rejected,
+        )
 
     def _new_row(self, step: Step) -> Row:
         return {
@@ -364,7 +385,9 @@ class _Source:
     def _read(self, rows: dict[int, Row], lsn: int | None) -> None:
         self.time += 10
         for key, row in rows.items():
-            self._send(Event(key, "r", lsn, START_MS + self.time, dict(row)))
+            rejected = self.lane.rejects and (self.time + key) % 4 == 0
+            read = Event(key, "r", lsn, START_MS + self.time, dict(row))
+            self._send(replace(read, is_rejected=rejected))
         self.time += 10
 
 
@@ -397,6 +420,8 @@ class Placed:
         if self.outcome.lane.has_composite_key:
             key["part"] = wide % 7
         row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
+        if event.is_rejected:
+            row["shipped_date"] = "soon"
         lsn = None if event.lsn is None else event.lsn + base
         history = self.outcome.history
         is_flat = history is None or history.form == "flattened"
@@ -421,6 +446,7 @@ class Placed:
                 lines.append(
                     f"    {where:>5} {event.op} key {event.key} lsn {event.lsn}"
                     f" t {event.time - START_MS}{without} {values}"
+                    f"{' rejected' * event.is_rejected}"
                 )
         lines.append(f"  the source ended as {self.outcome.rows}")
         return "\n".join(lines)

@@ -25,7 +25,7 @@ from tests.support.histories import (
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import Row, position_at
-from tests.support.reference import Version, fold
+from tests.support.reference import NOWHERE, Version, fold
 from tests.support.tables import Tables
 
 MODELS = ("-s", "path:models")
@@ -254,13 +254,20 @@ def _wrong_values(
         "changed_at": dt.datetime.fromtimestamp(event.time / 1000, dt.UTC),
         **{name: _in_silver(name, value) for name, value in expected.values.items()},
     }
+    connector = placed.outcome.lane.connector
     if not event.is_read:
-        connector, lsn = placed.outcome.lane.connector, (event.lsn or 0) + base
+        lsn = (event.lsn or 0) + base
         wanted["source_lsn"] = lsn if connector == "postgresql" else None
-        wanted["source_position"] = position_at(connector, lsn)
+    is_known = expected.lsn > NOWHERE
+    wanted["source_position"] = (
+        position_at(connector, int(expected.lsn) + base) if is_known else None
+    )
     for name, value in wanted.items():
         if row[name] != value:
             yield f"key {key}: {name} is {row[name]!r}, not {value!r}"
+    newer, rejected = row["rejected_place"] or {}, expected.rejected
+    if newer.get("kafka_offset") != (rejected and (rejected.offset or 0) + base):
+        yield f"key {key}: rejected {newer}, not {rejected}"
     carried = {entry["column_name"] for entry in row["carried_columns"]}
     if carried != expected.carried:
         yield f"key {key}: carried {sorted(carried)}, not {sorted(expected.carried)}"

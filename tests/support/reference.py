@@ -7,6 +7,9 @@ greatest place is the key's row. A value that it did not bring is the one with t
 greatest place among the events of the same life that brought it; a create, a delete or a
 read begins a life. A create that lacks values begins the life of a row whose key changed:
 they are the values of the row that the delete at the same LSN ended.
+
+An event that could not be typed is no version and brings no value. It has its place, so
+that a read behind it is newer, and a row that is older says that it is.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class Event:
         offset: in the partition; None where it is unknown.
         epoch: of the source.
         event_id: tells two events apart that have no position.
+        is_rejected: whether it cannot be typed.
     """
 
     key: Any
@@ -50,6 +54,7 @@ class Event:
     offset: int | None = None
     epoch: int = 0
     event_id: str = ""
+    is_rejected: bool = False
 
     @property
     def is_read(self) -> bool:
@@ -71,11 +76,15 @@ class Version:
         event: the newest.
         values: of every column; None of all of them where the row is deleted.
         carried: the columns whose value another event brought, or none so far.
+        rejected: a newer event that cannot be typed, the newest of them.
+        lsn: the highest that is known of it: of a read that of the changes before it, too.
     """
 
     event: Event
     values: Values
     carried: frozenset[str]
+    rejected: Event | None = None
+    lsn: float = NOWHERE
 
     @property
     def is_deleted(self) -> bool:
@@ -133,10 +142,17 @@ class _Fold:
         by_key: dict[Any, list[Event]] = defaultdict(list)
         for event in first_deliveries(events):
             by_key[event.key].append(event)
-        self.histories = {
-            key: sorted(versions, key=lambda event: place(event, versions))
-            for key, versions in by_key.items()
-        }
+        self.histories: dict[Any, list[Event]] = {}
+        self.rejected: dict[Any, Event] = {}
+        self.lsns: dict[Any, float] = {}
+        for key, delivered in by_key.items():
+            in_order = sorted(delivered, key=lambda event: place(event, delivered))
+            if in_order[-1].is_rejected:
+                self.rejected[key] = in_order[-1]
+            if history := [event for event in in_order if not event.is_rejected]:
+                self.histories[key] = history
+                at = place(history[-1], delivered)[1]
+                self.lsns[key] = max(at, history[-1].lsn or NOWHERE)
         # Which row a delete ended: of a key change, the create has the same LSN.
         self.ended = {
             (event.epoch, event.lsn): (key, number)
@@ -151,14 +167,15 @@ class _Fold:
 
     def _version(self, key: Any) -> Version:
         history = self.histories[key]
-        newest = history[-1]
+        newest, rejected = history[-1], self.rejected.get(key)
         if newest.op == "d":
-            return Version(newest, dict.fromkeys(self.columns), frozenset())
+            nothing = dict.fromkeys(self.columns)
+            return Version(newest, nothing, frozenset(), rejected, self.lsns[key])
         values = {
             column: self._value(key, len(history) - 1, column, frozenset())
             for column in self.columns
         }
-        return Version(newest, values, newest.missing)
+        return Version(newest, values, newest.missing, rejected, self.lsns[key])
 
     def _value(
         self, key: Any, number: int, column: str, seen: frozenset[tuple[Any, int]]
