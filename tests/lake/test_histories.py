@@ -37,6 +37,7 @@ from tests.support.lanes import Difference, draw_all, run_lanes, shortened, writ
 from tests.support.records import START_MS, TOPIC, UNAVAILABLE
 from tests.support.reference import Event
 from tests.support.stories import Batches, Change
+from tests.support.written_histories import written
 
 SEED = 20_261_121
 COUNT = 120
@@ -85,19 +86,9 @@ def lane_of(batches: Batches) -> Lane:
     return BY_NAME["deletes" if has_deletes else "plain"]
 
 
-def late_change_without_offset() -> Outcome:
-    """A value that a read brought, and an older one that arrives when it is stored."""
-    row = {"customer_id": "ALFKI", "shipped_date": 10_000, "order_items": None}
-    left_out = frozenset({"employee"})
-    read = Event(0, "r", 100, START_MS, row | {"employee": '{"v": 1}'}, partition=None)
-    update = replace(read, op="u", lsn=200, values=row, missing=left_out)
-    late = replace(read, op="u", lsn=50, values=row | {"employee": '{"v": 0}'})
-    return Outcome([[read, update], [late], []], {}, BY_NAME["no_offsets"])
-
-
 def stories() -> dict[Lane, list[Outcome]]:
-    """The contract's stories that are of the outbox's one topic, by lane."""
-    found: dict[Lane, list[Outcome]] = {lane: [] for lane in LANES}
+    """Written histories, and the contract's stories of the outbox's one topic, by lane."""
+    found: dict[Lane, list[Outcome]] = {lane: [] for lane in LANES} | written()
     for batches in STORIES:
         changes = [change for batch in batches for change in batch]
         columns = {name for change in changes for name, _ in change.row}
@@ -113,7 +104,6 @@ def stories() -> dict[Lane, list[Outcome]]:
         events = [*events[: BATCHES - 1], last]
         events += [[]] * (BATCHES - len(events))
         found[lane].append(Outcome(events, {}, lane))
-    found[BY_NAME["no_offsets"]].append(late_change_without_offset())
     return found
 
 
