@@ -35,6 +35,7 @@ FIRST: list[Record] = [
     order("c", 13, 1_020, 5),
     order("c", 14, 1_030, 6),
     order("c", 15, 1_040, 7),
+    order("c", 16, 1_050, 8),
     customer("c", "ALFKI", 100, 0),
     customer("c", "BONAP", 110, 1),
     product("c", 1, 1_000, 0),
@@ -61,6 +62,8 @@ SECOND: list[Record] = [
     order("u", 14, 1_070, 17, order_date="soon"),
     order("r", 14, 1_050, 18),
     order("u", 15, 1_080, 19, order_date="soon"),
+    # A delete whose record has no key: the row that it ended has it.
+    record(None, envelope("d", {"order_id": 16}, 1_090), 20),
     truncate(200, 10, "customers"),
     customer("c", "CHOPS", 210, 11),
     # The source was restored: its LSNs start again, at new offsets.
@@ -171,6 +174,11 @@ def test_events_that_cannot_be_typed_are_in_rejected_rows(
     assert "warn" in statuses
 
 
+def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds) -> None:
+    row = builds.rows("decided", "orders")[16]
+    assert (row["is_deleted"], row["source_lsn"]) == (True, 1_090)
+
+
 @pytest.mark.parametrize(
     ("step", "marked"),
     [
@@ -235,12 +243,12 @@ def test_ignored_truncate_deletes_nothing(builds: Builds) -> None:
 @pytest.mark.parametrize("step", ["decided", "rebuilt", "rebuilt without the variable"])
 def test_applied_truncate_deletes_what_is_older(step: str, builds: Builds) -> None:
     """Also in a full refresh, whether or not the variable still names it."""
-    with_it = {4}
-    assert builds.live(step, "orders") - with_it == {2, 11, 12, 13, 14, 15}
+    with_it, deleted_by_itself = 4, 16
+    assert builds.live(step, "orders") - {with_it} == {2, 11, 12, 13, 14, 15}
     deleted = {
         key: row["source_lsn"]
         for key, row in builds.rows(step, "orders").items()
-        if row["is_deleted"] and key not in with_it
+        if row["is_deleted"] and key not in (with_it, deleted_by_itself)
     }
     assert deleted == {1: 300, 3: 300}
 

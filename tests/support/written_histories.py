@@ -1,6 +1,8 @@
 """Histories that chance hardly draws: each is what a wrong change of the fold lives on.
 
-They come first in their lanes, so that their positions are the lowest of a build.
+They come first in their lanes, so that their positions are the lowest of a build. Some show
+nothing where others share their builds, whose late events have rows folded again anyway
+(``tests/servers/test_history_seeds.py`` builds them alone).
 """
 
 from __future__ import annotations
@@ -20,10 +22,13 @@ def written() -> dict[Lane, list[Outcome]]:
         "late": [_first_delivery_behind_another()],
         "no_offsets": [_older_value_behind_a_read()],
         "partitions": [_read_in_another_partition()],
-        "rejections": [_rejected_behind_a_key_change()],
+        "rejections": [
+            _rejected_behind_a_key_change(),
+            _read_that_a_rejected_event_puts_ahead(),
+        ],
         "everything": [
-            _value_of_a_former_key_that_comes_late(),
             _key_change_that_is_known_late(),
+            _value_of_a_former_key_that_comes_late(),
             _first_delivery_behind_another(),
             _change_that_a_lost_read_is_behind_of(),
         ],
@@ -90,10 +95,11 @@ def _rejected_behind_a_key_change() -> list[list[Event]]:
     return [[_event("c", 20, 1, None)], [_event("u", 30, 2, is_rejected=True)]]
 
 
-def _value_of_a_former_key_that_comes_late() -> list[list[Event]]:
-    """A key change takes over what a late event brings to the key before it."""
-    first = [_event("c", 10, 0), _event("d", 30, 3), _event("c", 30, 4, None, key=1)]
-    return [first, [_event("u", 20, 1, "second")]]
+def _read_that_a_rejected_event_puts_ahead() -> list[list[Event]]:
+    """A read that lost stands behind what was sent before it, typed or not, and wins."""
+    read = _event("r", None, 2, "read")
+    update = _event("u", 200, 3, None)
+    return [[_event("c", 100, 0), read, update], [_event("u", 300, 1, is_rejected=True)]]
 
 
 def _key_change_that_is_known_late() -> list[list[Event]]:
@@ -101,6 +107,12 @@ def _key_change_that_is_known_late() -> list[list[Event]]:
     begun = [_event("c", 20, 5, None, key=1)]
     changed = [_event("u", 30, 6, None, key=1)]
     return [begun, changed, [_event("c", 10, 0), _event("d", 20, 4)]]
+
+
+def _value_of_a_former_key_that_comes_late() -> list[list[Event]]:
+    """A key change takes over what a late event brings to the key before it."""
+    first = [_event("c", 10, 0), _event("d", 30, 3), _event("c", 30, 4, None, key=1)]
+    return [first, [], [_event("u", 20, 1, "second")]]
 
 
 def _change_that_a_lost_read_is_behind_of() -> list[list[Event]]:
