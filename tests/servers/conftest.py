@@ -16,8 +16,10 @@ from connectors.stack import jars
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import Stack
 from lake.errors import UserError
-from tests.support.aws import JARS
+from tests.support import trino_server
+from tests.support.aws import JARS, Aws
 from tests.support.ports import start_on_free_ports
+from tests.support.trino_server import Trino
 
 # No test loses the machine's power: what a process wrote survives its end. Commits still
 # wait for their write-ahead log, as logical decoding sends only what is written.
@@ -95,3 +97,17 @@ def s3_jars() -> None:
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
+
+
+@pytest.fixture(scope="module")
+def trino(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    """A Trino; skipped where the machine lacks what it needs, an error in CI."""
+    try:
+        trino_server.fetch()
+    except UserError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint)
+    yield server
+    server.stop()

@@ -24,6 +24,7 @@ from lake.errors import UserError
 from serving.gold import TICKIT_KEYS as GOLD
 from tests.conftest import NewLake
 from tests.support import avro
+from tests.support.aws import Aws
 from tests.support.lake import Ingested, Lake
 from tests.support.ports import start_on_free_ports
 from tests.support.records import Row
@@ -35,6 +36,7 @@ from tests.support.tickit import (
     source_rows,
     source_tables,
 )
+from tests.support.trino_server import Trino
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -76,6 +78,7 @@ class Joined:
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
     before: dict[str, dict[Any, Row]] = field(default_factory=dict)
+    manifest: Path = Path()
 
     def ingest(self) -> Ingested:
         done = self.lake.ingest_kafka(
@@ -90,6 +93,7 @@ class Joined:
         """Build TICKIT's models with their tests; what dbt warned of."""
         variables = ("--vars", json.dumps({"cdc_lakehouse_tickit": True}))
         answer = self.lake.dbt("build", "-s", "tag:tickit", "+rejected_rows", *variables)
+        self.manifest = Path(answer["target"]) / "manifest.json"
         said: list[str] = answer["said"]
         return said
 
@@ -222,6 +226,24 @@ def test_the_new_version_has_a_commit_of_its_own(joined: Joined) -> None:
     )
     assert updated > untouched
     assert update_batch > first_batch
+
+
+def test_athenas_engine_sees_the_same(joined: Joined, aws: Aws, trino: Trino) -> None:
+    aws.serve(joined.lake.tables, joined.manifest, "tickit")
+    for database, table in source_tables():
+        name, key = SILVER[table]
+        found = lake_rows(trino.table(f"tickit_silver.{name}"), key)
+        expected = source_rows(joined.stack, database, table)
+        assert differences(expected, found) == [], name
+    for name, key in GOLD.items():
+        found = lake_rows(trino.table(f"tickit_gold.{name}"), key)
+        assert differences(joined.gold(name), found) == [], name
+    [sale] = trino.rows(
+        "select pricepaid, op, changed_at from tickit_silver.tickit_sales"
+        f" where salesid = {UPDATED_SALE}"
+    )
+    stored = joined.silver("sale")[UPDATED_SALE]
+    assert sale == [Decimal("1234.56"), "u", stored["changed_at"]]
 
 
 def test_a_deleted_sale_is_marked(joined: Joined) -> None:

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -19,10 +18,8 @@ from typing import Any
 import pytest
 
 from connectors.stack.stack import Stack
-from lake.errors import UserError
 from serving.gold import KEYS as GOLD
 from serving.manifest import Manifest
-from tests.support import trino_server
 from tests.support.aws import Aws, rows
 from tests.support.project import PROJECT, copy_project
 from tests.support.source import QUESTIONS, answers, gold_rows
@@ -182,22 +179,6 @@ def lake(
     return lake
 
 
-@pytest.fixture(scope="module")
-def trino(
-    lake: Lake, aws: Aws, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Trino]:
-    """A server; skipped where the machine lacks what it needs, an error in CI."""
-    try:
-        trino_server.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
-    server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint)
-    yield server
-    server.stop()
-
-
 def databases(aws: Aws, prefix: str) -> list[str]:
     """The databases of a prefix in Glue."""
     found = aws.client("glue").get_databases()["DatabaseList"]
@@ -219,11 +200,7 @@ def assert_equal_to_source(lake: Lake, trino: Trino) -> None:
     with closing(lake.stack.connect_to_source()) as connection:
         expected = answers(connection)
         for table in GOLD:
-            [*names] = [row[0] for row in trino.rows(f"describe lake_gold.{table}")]
-            found = [
-                dict(zip(names, row, strict=True))
-                for row in trino.rows(f"select * from lake_gold.{table}")
-            ]
+            found = trino.table(f"lake_gold.{table}")
             assert gold_rows(found, table) == expected[table], table
 
         with connection.cursor() as cursor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ from moto.server import ThreadedMotoServer
 from lake.tables import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.records import Row
+from tests.support.tables import Tables
 
 JARS = sorted((PROJECT / ".venv/s3/jars").glob("*.jar"))
 
@@ -61,6 +65,20 @@ class Aws:
             if file.is_file():
                 key = f"{prefix}/{file.relative_to(folder).as_posix()}"
                 client.put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
+
+    def serve(self, tables: Tables, manifest: Path, name: str) -> None:
+        """Put a lake's tables to S3 as they are, and into Glue as ``<name>_<layer>``."""
+        self.upload(tables.folder / "warehouse", "lake", f"{name}/warehouse")
+        command = ["serving.glue", "--prefix", name, "--manifest", str(manifest)]
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=PROJECT,
+            env={**os.environ, **self.environment, "LAKE_ROOT": f"s3a://lake/{name}"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def stop(self) -> None:
         """End the server; what it held is gone, also for the next one of this process."""

