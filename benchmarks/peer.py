@@ -134,6 +134,7 @@ class Peer:
                 "op",
                 (F.col("op") == "d").alias("is_deleted"),
                 "source_epoch",
+                "source_position",
                 "source_lsn",
                 "kafka_offset",
                 F.col("source_ts").alias("changed_at"),
@@ -174,6 +175,7 @@ class Peer:
         position = [
             "op",
             "source_epoch",
+            "source_position",
             "source_lsn",
             "kafka_offset",
             "changed_at",
