@@ -32,8 +32,8 @@ LINE = (
     '"partition":0,"offset":{offset},"timestamp":{at}}}}}\n'
 )
 SECONDS_BETWEEN_LOOKS = 0.5
-# In /proc: a program's name, and the most memory that it had.
-MEMORY = re.compile(r"Name:\s+(\w+).*VmHWM:\s+(\d+) kB", re.DOTALL)
+# In /proc: Java's or Python's name, and the most memory that it had.
+MEMORY = re.compile(r"Name:\s+(java|python3?)\s.*VmHWM:\s+(\d+) kB", re.DOTALL)
 
 
 def write_events(folder: Path, events: int) -> None:
@@ -94,7 +94,7 @@ def _watch(process: subprocess.Popen[str], peaks: dict[str, int]) -> None:
                 if os.getsid(int(folder.name)) != process.pid:
                     continue
                 status = (folder / "status").read_text()
-                # A process that has just ended says no memory.
+                # A process that has just ended says no memory; others do not count.
                 if said := MEMORY.search(status):
                     name, peak = said.groups()
                     peaks[name] = max(peaks.get(name, 0), int(peak) >> 10)
