@@ -7,7 +7,7 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all crashes mutants lint lock clean
+  compact docs test test-all nightly lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -54,16 +54,14 @@ docs: setup ## dbt's documentation, with lineage, as target/static_index.html
 	@dbt docs generate --static --profiles-dir profiles
 
 test: setup ## the tests that need nothing but Python (minutes)
-	@python -m pytest
+	@python -m pytest --junitxml=reports/test.xml
+	@echo "not run: the tests of real servers (PostgreSQL, Kafka, Trino, a browser): make test-all"
 
-test-all: setup s3 ## every test, also those of real servers
-	@python -m pytest --servers
+test-all: setup s3 ## every test, also those of real servers, but for make nightly's
+	@python -m pytest tests --junitxml=reports/test-all.xml
 
-crashes: setup ## every crash of every build; many minutes
-	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_crash_everywhere.py
-
-mutants: setup ## wrong changes, each of which a test must see; most of an hour
-	@python -m pytest -n0 --exhaustive -m exhaustive tests/servers/test_mutants.py
+nightly: setup ## every crash of every build, and wrong changes; hours
+	@python -m pytest -n0 tests/servers -m nightly
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt
@@ -104,7 +102,7 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	  echo "clean: $$root holds what no command here has noted as its own; left alone:"; \
 	  ls -A "$$root"; \
 	fi
-	@rm -rf target logs
+	@rm -rf target logs reports
 
 .venv/installed: requirements.lock pyproject.toml
 	@echo "setup: making .venv from requirements.lock"

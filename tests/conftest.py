@@ -1,4 +1,4 @@
-"""What every tier shares: the lakes, the manifest, and what pytest prints in the end."""
+"""What every tier shares: the lakes, the manifest, and how to rerun what failed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 
 import boto3
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.aws import Aws
 from tests.support.lake import Lake, SparkProcess
-from tests.support.project import PROJECT, parse
+from tests.support.project import parse
 
 NewLake = Callable[..., Lake]
 
@@ -70,81 +69,19 @@ def aws() -> Iterator[Aws]:
     server.stop()
 
 
-SERVERS = PROJECT / "tests" / "servers"
-SHARE_THE_STACK = {"test_connectors.py", "test_stack.py", "test_trino.py", "test_types.py"}
-NOT_RUN = pytest.StashKey[int]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--servers`` and ``--exhaustive``."""
-    parser.addoption(
-        "--servers", action="store_true", help="run the tests of real servers, too"
-    )
-    parser.addoption(
-        "--exhaustive", action="store_true", help="run those that take many minutes, too"
-    )
-
-
-def _leave_out(
-    config: pytest.Config, items: list[pytest.Item], left_out: list[pytest.Item]
-) -> None:
-    items[:] = [item for item in items if item not in left_out]
-    config.hook.pytest_deselected(items=left_out)
-
-
-class _Scheduling(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
-    """A module stays in one process, as its lake does; so does what shares the stack."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        return "stack" if Path(module).name in SHARE_THE_STACK else module
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
-    """Have pytest-xdist keep together what shares."""
-    return _Scheduling(config, log)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of servers, unless asked for."""
-    named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
-    if not config.getoption("--servers") and not any(
-        path == SERVERS or SERVERS in path.parents for path in named
-    ):
-        servers = [item for item in items if SERVERS in item.path.parents]
-        _leave_out(config, items, servers)
-        config.stash[NOT_RUN] = len(servers)
-    if not config.getoption("--exhaustive"):
-        long = [item for item in items if item.get_closest_marker("exhaustive")]
-        _leave_out(config, items, long)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Have a process of pytest-xdist say how many tests it left out."""
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["not run"] = session.config.stash.get(NOT_RUN, 0)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Hear it; each process has collected all tests."""
-    node.config.stash[NOT_RUN] = getattr(node, "workeroutput", {}).get("not run", 0)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep a module in one process, as its lake is; modules may name a group they share."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print how to run each failure again."""
     stats = terminalreporter.stats
     failed = [*stats.get("failed", []), *stats.get("error", [])]
-    for name in dict.fromkeys(report.nodeid for report in failed):
+    # pytest-xdist appends the group to a name.
+    names = (report.nodeid.rpartition("@")[0] or report.nodeid for report in failed)
+    for name in dict.fromkeys(names):
         terminalreporter.write_line(f"run it again: pytest -n0 {shlex.quote(name)}")
-
-
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Print as the last line which tests of servers did not run."""
-    if hasattr(config, "workerinput"):
-        return
-    if count := config.stash.get(NOT_RUN, 0):
-        print(
-            f"not run: {count} tests of real servers (PostgreSQL, Kafka, Trino, a"
-            " browser); run them with: make test-all"
-        )

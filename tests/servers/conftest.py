@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,10 +14,10 @@ import pytest
 from connectors.stack import jars
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import Stack
-from lake.errors import UserError
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
 from tests.support.ports import start_on_free_ports
+from tests.support.required import missing, required
 from tests.support.trino_server import Trino
 
 # No test loses the machine's power: what a process wrote survives its end. Commits still
@@ -29,14 +28,10 @@ FAST_POSTGRES = {"fsync": "off"}
 @pytest.fixture(scope="session")
 def servers() -> None:
     """Skips where the machine lacks what the stack needs; in CI that is a failure."""
-    try:
+    with required():
         find_binaries()
         jars.find_java()
         jars.STACK.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")
@@ -93,21 +88,14 @@ def first_ends(started_stack: tuple[Stack, dict[str, int]]) -> dict[str, int]:
 def s3_jars() -> None:
     """Skips where Spark cannot reach S3; in CI that is a failure."""
     if not JARS:
-        message = "the S3 jars are missing: run `make s3`"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+        missing("the S3 jars are missing: run `make s3`")
 
 
 @pytest.fixture(scope="module")
 def trino(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
     """A Trino; skipped where the machine lacks what it needs, an error in CI."""
-    try:
+    with required():
         trino_server.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
     server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint)
     yield server
     server.stop()

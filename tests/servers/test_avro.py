@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import socket
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,13 +19,13 @@ from connectors.stack.processes import wait_until
 from connectors.stack.registry import SchemaRegistry
 from connectors.stack.stack import Stack
 from ingest.topics import read_topics
-from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.servers.conftest import start_stack
 from tests.support.lake import Ingested, Lake
 from tests.support.ports import start_on_free_ports
 from tests.support.records import Row
 from tests.support.registry import FakeRegistry
+from tests.support.required import required
 from tests.support.source import TOPICS_FILE, silver_rows, table_rows
 from tests.support.types_matrix import PRECISE, TYPES
 from tests.support.types_source import DATABASE, TypesSource
@@ -136,12 +135,8 @@ def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def registry(stack: Stack) -> Iterator[SchemaRegistry]:
-    try:
+    with required():
         jars.REGISTRY.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
 
     def start(free_port: Any) -> SchemaRegistry:
         registry = SchemaRegistry(stack.folder, free_port())

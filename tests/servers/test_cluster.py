@@ -22,11 +22,11 @@ from connectors.stack.postgres import find_binaries
 from connectors.stack.processes import wait_until
 from demo.landing import EVENTS, recorded, sink_envelope
 from deploy.package import write
-from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.support.aws import rows
 from tests.support.project import PROJECT
 from tests.support.records import Row
+from tests.support.required import missing, required
 
 pytestmark = pytest.mark.timeout(1200)
 
@@ -45,13 +45,9 @@ TABLES = [
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A cluster with a bucket; skipped where the machine lacks what it needs."""
-    try:
+    with required():
         find_binaries()
         jars.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
     # A folder that PostgreSQL's own user can enter, which pytest's are not.
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
@@ -209,7 +205,7 @@ def test_build_by_a_thrift_server(
     """
     cluster = built
     if importlib.util.find_spec("pyhive") is None:
-        pytest.skip("PyHive is missing: run `make setup`")
+        missing("PyHive is missing: run `make setup`")
     cluster.start_thrift(NAME)
     try:
         done = subprocess.run(

@@ -11,6 +11,8 @@ from connectors.stack.connect import Connect
 from connectors.stack.stack import CONNECTORS, Stack
 from tests.support.project import PROJECT
 
+pytestmark = pytest.mark.xdist_group("stack")
+
 FOLDER = PROJECT / "connectors"
 
 # Connect reads these itself; validate does not list them.

@@ -94,7 +94,7 @@ def test_ingest_is_completed_after_a_kill_anywhere(small: SmallLake, number: int
     assert not work.failures(work.images.states)
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_build_is_completed_after_a_kill_anywhere(small: SmallLake, number: int) -> None:
     work = small.builds[number]
@@ -134,7 +134,7 @@ def test_recorded_image_is_what_a_killed_build_leaves(
     work.check_rerun()
 
 
-@pytest.mark.exhaustive
+@pytest.mark.nightly
 @pytest.mark.parametrize("number", [0, 1])
 def test_models_up_to_gold_are_completed_after_a_kill(
     gold: list[Work], number: int

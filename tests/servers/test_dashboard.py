@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -27,6 +25,7 @@ from tests.support.dashboard import (
     full_content,
     shipment,
 )
+from tests.support.required import require_program
 
 DESKTOP, PHONE = 1280, 360
 
@@ -49,12 +48,7 @@ def file(rows: Content, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium; in CI it must be there."""
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        said = "the browser's tests need Chromium: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            raise AssertionError(said)
-        pytest.skip(said)
+    chromium = require_program("chromium", "chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox"]

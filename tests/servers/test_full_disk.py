@@ -14,6 +14,7 @@ import pytest
 from tests.support.lake import environment
 from tests.support.project import PROJECT
 from tests.support.records import flattened, record
+from tests.support.required import missing
 from tests.support.tables import Tables
 
 SIZE = "size=64m"
@@ -30,7 +31,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     try:
         subprocess.run(mount, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        pytest.skip(f"no file system can be mounted here: {error}")
+        missing(f"no file system can be mounted here: {error}")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import tempfile
@@ -21,7 +20,6 @@ import pytest
 
 from connectors.stack import jars
 from connectors.stack.mariadb import find_binary
-from lake.errors import UserError
 from tests.conftest import NewLake
 from tests.servers.test_connectors import unread, validated
 from tests.support import types_doc
@@ -43,6 +41,7 @@ from tests.support.mariadb_types import TYPES
 from tests.support.ports import start_on_free_ports
 from tests.support.project import copy_project
 from tests.support.records import Row
+from tests.support.required import required
 from tests.support.storm import Storm
 from tests.support.types_matrix import Type, Value
 from tests.support.types_outcomes import Outcome, cases, outcomes_of, wrong_ways
@@ -59,15 +58,11 @@ FAULTS = ("connect", "mariadb", "spark", "broker")
 @pytest.fixture(scope="module")
 def mariadb() -> Iterator[MariaDBStack]:
     """Skips where the machine lacks what it needs; in CI that is a failure."""
-    try:
+    with required():
         find_binary("mariadbd")
         jars.find_java()
         jars.STACK.fetch()
         jars.MARIADB.fetch()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # MariaDB's own user must enter it
 

@@ -1,6 +1,6 @@
 """Small wrong changes of the macros and of the ingest: a test fails for each of them.
 
-It needs no server, and takes many minutes: ``make mutants``. A wrong macro meets the
+It needs no server, and takes many minutes: ``make nightly``. A wrong macro meets the
 stories of the contract and histories of a fixed seed, in three batches and a full refresh,
 which the reference fold judges; a wrong ingest, and what those histories do not have, meets
 the tests that its entry names.
@@ -26,7 +26,7 @@ from tests.support.lanes import differences, draw_all, write_project
 from tests.support.project import PROJECT
 from tests.support.written_histories import written
 
-pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 SEED = 20_261_123
 COUNT = 400

@@ -36,6 +36,7 @@ from lake.errors import UserError
 from tests.support.ports import start_on_free_ports
 from tests.support.project import PROJECT
 from tests.support.records import UNAVAILABLE
+from tests.support.required import required
 
 PASSWORD = "sesame 'and' more"
 REPLICATION_PASSWORD = "read \"only\" 'me'"
@@ -51,12 +52,8 @@ Row = dict[str, Any]
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """Where the server's own user can go, which pytest's folders do not let it."""
-    try:
+    with required():
         find_binaries()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
     path = Path(tempfile.mkdtemp(prefix="test-postgres-"))
     path.chmod(0o755)
     yield path

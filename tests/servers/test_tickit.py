@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from connectors.stack.processes import java_command
 from connectors.tickit.generator import Tickit
 from connectors.tickit.stack import TOPICS, TOPICS_FILE, TickitStack, require_parts
 from ingest.registry import IdKind, Registry
-from lake.errors import UserError
 from serving.gold import TICKIT_KEYS as GOLD
 from tests.conftest import NewLake
 from tests.support import avro
@@ -28,6 +26,7 @@ from tests.support.aws import Aws
 from tests.support.lake import Ingested, Lake
 from tests.support.ports import start_on_free_ports
 from tests.support.records import Row
+from tests.support.required import required
 from tests.support.tickit import (
     SILVER,
     answers,
@@ -118,12 +117,8 @@ class Joined:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[TickitStack]:
     """Skips where the machine lacks what it needs; in CI that is a failure."""
-    try:
+    with required():
         require_parts()
-    except UserError as error:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(str(error))
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # the databases' own users must enter it
 

@@ -8,10 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.lake import environment
 from tests.support.project import PROJECT
+from tests.support.required import missing
 
 # Root keeps its user, so that it finds its own Python; its files' modes hold for it, too.
 BOUND = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
@@ -25,9 +24,9 @@ def run_bound(lake: Path, *module: str) -> subprocess.CompletedProcess[str]:
     bound: tuple[str, ...] = ()
     if os.geteuid() == 0:
         if shutil.which(BOUND[0]) is None:
-            pytest.skip("runs as root, and there is no setpriv")
+            missing("runs as root, and there is no setpriv")
         if subprocess.run([*BOUND, "true"], capture_output=True).returncode != 0:
-            pytest.skip("runs as root, and may not give rights away")
+            missing("runs as root, and may not give rights away")
         bound = BOUND
     return subprocess.run(
         [*bound, sys.executable, "-m", *module],

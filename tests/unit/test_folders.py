@@ -15,6 +15,7 @@ from lake.folders import LEAST_ROOM, NOTES, note_own, noted_own, require_room
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
+from tests.support.required import require_program
 
 
 @pytest.fixture
@@ -26,8 +27,15 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """``make clean`` in another folder than the project's."""
+    require_program("flock", "util-linux")
     return subprocess.run(
-        ["make", "--no-print-directory", "-f", str(PROJECT / "Makefile"), "clean"],
+        [
+            require_program("make", "make"),
+            "--no-print-directory",
+            "-f",
+            str(PROJECT / "Makefile"),
+            "clean",
+        ],
         cwd=folder,
         env={**os.environ, "LAKE_ROOT": str(root)},
         capture_output=True,
@@ -80,7 +88,6 @@ def test_full_disk_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
         require_room(str(root))
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_clean_removes_what_is_noted(root: Path, tmp_path: Path) -> None:
     note_own(str(root), "warehouse", "dbt build.lock")
     (root / "warehouse" / "bronze.db").mkdir(parents=True)
@@ -91,7 +98,6 @@ def test_clean_removes_what_is_noted(root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
     (root / "theirs").mkdir(parents=True)
     note_own(str(root), "warehouse", "theirs")
@@ -106,9 +112,6 @@ def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "outside").is_dir()
 
 
-@pytest.mark.skipif(
-    None in map(shutil.which, ("make", "flock")), reason="there is no make, or no flock"
-)
 @pytest.mark.parametrize("name", ["ingest", "dbt build"])
 @pytest.mark.parametrize("part", ["", "live"])
 def test_clean_refuses_a_lake_that_is_worked_on(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from configparser import ConfigParser
 from pathlib import Path
 
-import pytest
-
 from ingest.cli import command
 from tests.support.project import PROJECT
+from tests.support.required import require_program
 
 UNIT = PROJECT / "deploy/systemd/cdc-lakehouse.service"
 
@@ -37,7 +35,6 @@ def test_service_ends_python_before_its_java() -> None:
     assert service()["RestartPreventExitStatus"] == "2"
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd is not here")
 def test_systemd_knows_all_that_the_unit_says(tmp_path: Path) -> None:
     """But for the paths, which are the user's."""
     unit = tmp_path / UNIT.name
@@ -45,7 +42,9 @@ def test_systemd_knows_all_that_the_unit_says(tmp_path: Path) -> None:
         UNIT.read_text().replace("/opt/cdc-lakehouse/.venv/bin/python", "/bin/true")
     )
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(unit)], capture_output=True, text=True
+        [require_program("systemd-analyze", "systemd"), "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
     )
     said = [line for line in done.stderr.splitlines() if UNIT.name in line]
     assert said == [], done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +28,7 @@ from lake.errors import UserError
 from lake.folders import MARKER, claim, note_own
 from lake.lock import only_one
 from tests.support.project import PROJECT
+from tests.support.required import require_program
 
 OUTBOX = "demo.datalake.cdc_events/0"
 ORDERS = "demo.datalake.orders/0"
@@ -423,7 +423,13 @@ def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
     python.write_text(f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped\nexit {code}\n')
     python.chmod(0o755)
     subprocess.run(
-        ["make", "--no-print-directory", "-f", str(PROJECT / "Makefile"), "clean"],
+        [
+            require_program("make", "make"),
+            "--no-print-directory",
+            "-f",
+            str(PROJECT / "Makefile"),
+            "clean",
+        ],
         cwd=tmp_path,
         env={**os.environ, "LAKE_ROOT": str(lake)},
         capture_output=True,
@@ -431,7 +437,6 @@ def make_clean(tmp_path: Path, lake: Path, code: int) -> list[str]:
     return (tmp_path / "stopped").read_text().splitlines()
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
 def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
     lake = tmp_path / "a lake"
     note_own(str(lake), "stack", "live")
