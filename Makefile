@@ -7,7 +7,7 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all nightly lint lock clean
+  compact docs test test-all test-servers nightly lint lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -60,8 +60,11 @@ test: setup ## the tests that need nothing but Python (minutes)
 test-all: setup s3 ## every test, also those of real servers, but for make nightly's
 	@python -m pytest tests --junitxml=reports/test-all.xml
 
-nightly: setup ## every crash of every build, and wrong changes; hours
-	@python -m pytest -n0 tests/servers -m nightly
+test-servers: setup s3 ## of each real server the smallest test that notices that it broke
+	@python -m pytest tests/servers -m smoke --junitxml=reports/test-servers.xml
+
+nightly: setup s3 ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
+	@python -m tests.nightly $(PARTS)
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt

@@ -247,12 +247,10 @@ AVRO_TOPICS = [f"avro.datalake.{table}" for table in CAPTURED]
 
 
 @pytest.fixture(scope="module")
-def northwind(
-    stack: Stack,
-    registry: SchemaRegistry,
-    new_lake: NewLake,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Northwind:
+def topics(
+    stack: Stack, registry: SchemaRegistry, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The file of the topics that two connectors write in Avro, whose snapshots ended."""
     register(
         stack,
         {
@@ -260,14 +258,46 @@ def northwind(
             for name in ("source-outbox", "source-tables")
         },
     )
-    run_sql(stack, CHANGES)
-    stack.wait_until_caught_up()
     # All of the models' tables, as dbt asks for each of them.
     tables = {
         topic.replace("demo.", "avro.", 1): table
         for topic, table in read_topics(TOPICS_FILE).tables.items()
     }
-    topics = topics_file(tmp_path_factory.mktemp("topics"), tables)
+    return topics_file(tmp_path_factory.mktemp("topics"), tables)
+
+
+@pytest.mark.smoke
+def test_snapshot_and_changes_in_avro_reach_silver(
+    stack: Stack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
+) -> None:
+    run_sql(
+        stack,
+        "insert into datalake.products (product_id, product_name, discontinued)"
+        " values (900, 'Käse \"x\"', 1);\n"
+        "update datalake.products set unit_price = 19.05 where product_id = 900;\n"
+        "insert into datalake.products (product_id, product_name, discontinued)"
+        " values (901, 'gone', 0);\n"
+        "delete from datalake.products where product_id = 901;\n",
+    )
+    stack.wait_until_caught_up()
+    lake = new_lake()
+    options = ("--topics", str(topics), "--registry", registry.url)
+    done = ingest(stack, lake, ["avro.datalake.products"], *options)
+    assert (done.code, done.counts[2]) == (0, 0), done.err
+    lake.dbt("run", "-s", "+products", *BASE_TABLES)
+    with closing(stack.connect_to_source()) as connection:
+        source = table_rows(connection, "products")
+    columns = list(next(iter(source.values())))
+    assert silver_rows(lake.rows("silver.products"), "products", columns) == source
+    assert (900,) in source
+
+
+@pytest.fixture(scope="module")
+def northwind(
+    stack: Stack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
+) -> Northwind:
+    run_sql(stack, CHANGES)
+    stack.wait_until_caught_up()
     json_lake, avro_lake = new_lake(), new_lake()
     done = ingest(
         stack,

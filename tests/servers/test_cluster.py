@@ -24,7 +24,7 @@ from demo.landing import EVENTS, recorded, sink_envelope
 from deploy.package import write
 from tests.conftest import NewLake
 from tests.support.aws import rows
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, expected_revenue
 from tests.support.records import Row
 from tests.support.required import missing, required
 
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 NAME = "on_cluster"
 LANDING = f"s3a://{BUCKET}/landing"
+PARTS = (f"{LANDING}/first-*", f"{LANDING}/second-*")
 # When a row was written, which is another time in each lake.
 TIMES = ("ingested_at", "ingest_batch")
 TABLES = [
@@ -98,7 +99,7 @@ def compared(found: list[Row]) -> list[Row]:
     return sorted(kept, key=repr)
 
 
-def upload(cluster: Cluster, part: int, files: dict[str, list[str]]) -> None:
+def upload(cluster: Cluster, part: str, files: dict[str, list[str]]) -> None:
     for name, lines in files.items():
         cluster.s3_client().put_object(
             Bucket=BUCKET,
@@ -167,16 +168,16 @@ def has_begun(cluster: Cluster) -> bool:
 @pytest.fixture(scope="module")
 def built(cluster: Cluster, parts: list[dict[str, list[str]]]) -> Cluster:
     """The lake after two ingests and two builds; the second build lost a worker."""
-    upload(cluster, 1, parts[0])
-    output = submit(cluster, "ingest", "files", LANDING)
+    upload(cluster, "first", parts[0])
+    output = submit(cluster, "ingest", "files", *PARTS)
     count = sum(map(len, parts[0].values()))
     assert f"read {count} records, wrote {count} events, rejected 0" in output
     assert_on_executors(cluster, "ingest files")
     submit(cluster, "dbt", "run", *dbt_places(cluster))
     assert_on_executors(cluster, "dbt run")
 
-    upload(cluster, 2, parts[1])
-    submit(cluster, "ingest", "files", LANDING)
+    upload(cluster, "second", parts[1])
+    submit(cluster, "ingest", "files", *PARTS)
     job = start_job(cluster, "dbt", "run", *dbt_places(cluster))
     try:
         wait_until(lambda: has_begun(cluster), 120, "the build has not begun")
@@ -236,18 +237,28 @@ def test_build_by_a_thrift_server(
     assert_on_executors(cluster, "thrift")
 
 
-def test_packaged_job(built: Cluster, tmp_path: Path) -> None:
-    """It runs from the bucket by a Python that has none of the packages."""
+@pytest.mark.smoke
+def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
+    """It runs from the bucket by a Python that has none of the packages, to gold."""
+    lake = "by_package"
     for file in write(tmp_path):
         key = f"package/{file.relative_to(tmp_path)}"
-        built.s3_client().upload_file(str(file), BUCKET, key)
+        cluster.s3_client().upload_file(str(file), BUCKET, key)
+    events = {
+        capture.name: [sink_envelope(record) for record in recorded(capture)]
+        for capture in sorted(EVENTS.glob("*.jsonl.gz"))
+    }
+    upload(cluster, "all", events)
     python = getattr(sys, "_base_executable", sys.executable)
-    environment = {**os.environ, **built.environment(NAME), "PYSPARK_PYTHON": python}
+    environment = {**os.environ, **cluster.environment(lake), "PYSPARK_PYTHON": python}
     environment.pop("PYTHONPATH", None)
-    commands = (("ingest", "files", LANDING), ("dbt", "run", "-s", "path:models/gold"))
+    commands = (
+        ("ingest", "files", f"{LANDING}/all-*"),
+        ("dbt", "run", "-s", "+revenue_by_customer"),
+    )
     for command in commands:
         done = subprocess.run(
-            built.submit_command(*command, package=f"s3a://{BUCKET}/package"),
+            cluster.submit_command(*command, package=f"s3a://{BUCKET}/package"),
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -256,4 +267,8 @@ def test_packaged_job(built: Cluster, tmp_path: Path) -> None:
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
         if command[0] == "ingest":
-            assert "read 0 records" in done.stdout
+            count = sum(map(len, events.values()))
+            assert f"read {count} records, wrote {count} events" in done.stdout
+    assert expected_revenue() == {
+        row["customer_id"]: row["revenue"] for row in rows(lake, "gold.revenue_by_customer")
+    }

@@ -1,4 +1,4 @@
-"""More than tests/lake/test_histories.py: a new seed, three batches, a full refresh.
+"""More than tests/lake/test_histories.py: new seeds, three batches, a full refresh.
 
 It needs no server; it is in this tier for its minutes. ``CDC_TEST_SEED`` repeats a run.
 """
@@ -13,39 +13,58 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.lake.test_histories import fixed_outcomes
-from tests.support.histories import LANES
+from tests.support.histories import LANES, Lane
 from tests.support.lanes import Difference, draw_all, run_lanes, write_project
 from tests.support.written_histories import written
 
 COUNT = 100
-SEED = int(os.environ.get("CDC_TEST_SEED") or random.SystemRandom().randrange(10**9))
-
-Differences = dict[str, list[Difference]]
 
 
-@pytest.fixture(scope="module")
-def differences(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Differences:
-    """What differs, by lane, of the fixed histories and those of the new seed."""
-    project = write_project(tmp_path_factory.mktemp("lanes") / "project", LANES)
-    fixed, of_seed = fixed_outcomes(), draw_all(COUNT, SEED)
-    outcomes = {lane: fixed[lane] + of_seed[lane] for lane in LANES}
-    return run_lanes(new_lake(project / "topics.toml"), project, outcomes)
+def new_seeds(count: int) -> list[int]:
+    """Seeds that no run had, or the one that is to be repeated."""
+    if given := os.environ.get("CDC_TEST_SEED"):
+        return [int(given)]
+    return [random.SystemRandom().randrange(10**9) for _ in range(count)]
 
 
-def smallest(differences: Differences) -> list[str]:
-    """The smallest difference of each lane that has one."""
+def play_seeds(new_lake: NewLake, folder: Path, seeds: list[int]) -> list[str]:
+    """The smallest difference of each lane that has one.
+
+    The fixed histories and those of all seeds share their builds: a build costs seconds,
+    however many histories it holds.
+    """
+    project = write_project(folder / "project", LANES)
+    fixed = fixed_outcomes()
+    outcomes = {lane: list(fixed[lane]) for lane in LANES}
+    for seed in seeds:
+        for lane, drawn in draw_all(COUNT, seed).items():
+            outcomes[lane] += drawn
+    found = run_lanes(new_lake(project / "topics.toml"), project, outcomes)
+
+    def seed_of(lane: Lane, difference: Difference) -> str:
+        number = difference.placed.number - len(fixed[lane])
+        return f"CDC_TEST_SEED={seeds[number // COUNT]}" if number >= 0 else "fixed"
+
     return [
-        f"lane {name}: {len(wrong)} histories differ; the smallest"
-        f" {min(wrong, key=lambda difference: difference.size)}"
-        for name, wrong in differences.items()
-        if wrong
+        f"lane {lane.name}: {len(wrong)} histories differ; the smallest"
+        f" ({seed_of(lane, least)}) {least}"
+        for lane in LANES
+        if (wrong := found[lane.name])
+        for least in [min(wrong, key=lambda difference: difference.size)]
     ]
 
 
 @pytest.mark.timeout(1800)
-def test_histories_of_a_new_seed(differences: Differences) -> None:
-    if texts := smallest(differences):
-        pytest.fail("\n\n".join([f"CDC_TEST_SEED={SEED}", *texts]), pytrace=False)
+def test_histories_of_a_new_seed(new_lake: NewLake, tmp_path: Path) -> None:
+    if texts := play_seeds(new_lake, tmp_path, new_seeds(1)):
+        pytest.fail("\n\n".join(texts), pytrace=False)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
+def test_histories_of_ten_new_seeds(new_lake: NewLake, tmp_path: Path) -> None:
+    if texts := play_seeds(new_lake, tmp_path, new_seeds(10)):
+        pytest.fail("\n\n".join(texts), pytrace=False)
 
 
 def test_written_histories_alone(new_lake: NewLake, tmp_path: Path) -> None:
@@ -53,4 +72,4 @@ def test_written_histories_alone(new_lake: NewLake, tmp_path: Path) -> None:
     outcomes = {lane: told for lane, told in written().items() if lane.name == "everything"}
     project = write_project(tmp_path / "project", list(outcomes))
     found = run_lanes(new_lake(project / "topics.toml"), project, outcomes)
-    assert not smallest(found)
+    assert not [str(wrong[0]) for wrong in found.values() if wrong]

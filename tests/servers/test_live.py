@@ -15,12 +15,14 @@ from connectors.stack.stack import Stack
 from tests.servers.conftest import start_stack
 from tests.support.faults import (
     FAULTS,
+    KILLS,
     assert_each_record_once,
     assert_equal_to_source,
     storm_with_faults,
 )
 from tests.support.pipeline import Pipeline
 from tests.support.project import copy_project
+from tests.support.records import UNAVAILABLE
 from tests.support.source import SILVER
 from tests.support.storm import Storm
 from tests.support.tables import Tables
@@ -55,11 +57,17 @@ def pipeline(stack_and_lake: Pipeline) -> Pipeline:
     return stack_and_lake
 
 
-def test_the_snapshot_reaches_gold(pipeline: Pipeline) -> None:
-    assert_equal_to_source(pipeline)
-    assert_each_record_once(pipeline)
+@pytest.mark.smoke
+def test_every_kind_of_change_reaches_gold_through_kills(pipeline: Pipeline) -> None:
+    """A snapshot, changes, deletes and TOAST, with one kill of each kind."""
+    storm_with_faults(pipeline, random.Random(5).sample(KILLS, len(KILLS)), 5, 400)
+    events = Tables(pipeline.lake).rows("bronze.cdc_events")
+    assert {row["op"] for row in events} == {"r", "c", "u", "d"}
+    toasted = [row for row in events if UNAVAILABLE in row["value"]]
+    assert len(toasted) > 10
 
 
+@pytest.mark.nightly
 def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
     """While everything runs; long transactions commit late."""
     storm = Storm(pipeline.stack.connect_to_source, seed=1, transactions=2_400)
@@ -72,6 +80,7 @@ def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
     assert pipeline.stop() == 0
 
 
+@pytest.mark.nightly
 def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
     faults = random.Random(7).sample(FAULTS, len(FAULTS))
     storm_with_faults(pipeline, faults, seed=7, transactions=1_600)

@@ -56,7 +56,10 @@ class Upgraded:
         return {row["order_id"]: row for row in self.lake.rows("silver.orders")}
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
+@pytest.fixture(
+    scope="module",
+    params=[VERSIONS[0], pytest.param(VERSIONS[1], marks=pytest.mark.smoke)],
+)
 def upgraded(request: pytest.FixtureRequest, new_lake: NewLake) -> Upgraded:
     """A lake of an earlier version, on which this one has gone on."""
     lake = new_lake()

@@ -13,16 +13,14 @@ from tests.support.source import SILVER, answers, gold_rows, silver_rows, table_
 from tests.support.storm import Storm
 from tests.support.tables import Tables
 
-FAULTS = (
+KILLS = (
     "connect is killed",
     "the broker is killed",
     "the ingest is killed",
     "a build is killed",
     "PostgreSQL is restarted",
-    "a connector is paused",
-    "the checkpoint is lost",
 )
-
+FAULTS = (*KILLS, "a connector is paused", "the checkpoint is lost")
 
 SECONDS_TO_BUILD = 300
 

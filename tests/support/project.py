@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent.parent
 CAPTURES = Path(__file__).parent / "captures"
+
+
+def expected_revenue() -> dict[str, Decimal]:
+    """What the source answers for the recorded events: the revenue of each customer."""
+    with (PROJECT / "seeds/expected_revenue_by_customer.csv").open(newline="") as file:
+        return {row["customer_id"]: Decimal(row["revenue"]) for row in csv.DictReader(file)}
 
 
 def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,109 @@
+"""``make nightly``: what takes hours, in parts; the outcome of each part counts.
+
+``python -m tests.nightly`` runs all parts, ``python -m tests.nightly PART…`` some of them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+REPORTS = PROJECT / "reports"
+PYTEST = (sys.executable, "-m", "pytest")
+# The oldest Python is the one that every other run has.
+NEWEST_PYTHON = "python3.12"
+HUDI_OF_EMR = "1.0.2"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a part ended.
+
+    Attributes:
+        part: its name.
+        code: the exit code of the command that failed, or 0.
+        minutes: how long it took.
+    """
+
+    part: str
+    code: int
+    minutes: float
+
+
+def run(
+    *command: str, folder: Path = PROJECT, variables: Mapping[str, str] | None = None
+) -> int:
+    """Run a command, with everything it prints; its exit code."""
+    print("+", *command, flush=True)
+    environment = {**os.environ, **(variables or {})}
+    return subprocess.run(command, cwd=folder, env=environment).returncode
+
+
+def report(part: str) -> str:
+    """pytest's option that writes the duration of each test."""
+    return f"--junitxml={REPORTS / f'nightly-{part}.xml'}"
+
+
+def marked() -> int:
+    """Storms with faults, crashes at every point, mutants, and ten new seeds."""
+    return run(*PYTEST, "tests/servers", "-m", "nightly", report("marked"))
+
+
+def newest_python() -> int:
+    """``make test`` by the newest Python that is supported, in a clone."""
+    if shutil.which(NEWEST_PYTHON) is None:
+        print(f"there is no {NEWEST_PYTHON} on the path", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as name:
+        clone = Path(name) / "clone"
+        code = run("git", "clone", "--quiet", str(PROJECT), str(clone)) or run(
+            "make", "test", f"PYTHON={NEWEST_PYTHON}", folder=clone
+        )
+        if (report := clone / "reports" / "test.xml").exists():
+            REPORTS.mkdir(exist_ok=True)
+            shutil.copy(report, REPORTS / "nightly-python.xml")
+        return code
+
+
+def hudi_of_emr() -> int:
+    """The tests of lakes on the Hudi that EMR ships."""
+    version = {"HUDI_VERSION": HUDI_OF_EMR}
+    return run(sys.executable, "-m", "ingest.jars", variables=version) or run(
+        *PYTEST, "tests/lake", report("hudi"), variables=version
+    )
+
+
+PARTS: dict[str, Callable[[], int]] = {
+    "marked": marked,
+    "python": newest_python,
+    "hudi": hudi_of_emr,
+}
+
+
+def main(names: list[str]) -> int:
+    """Run parts; print how each of them ended and how to run it again."""
+    if unknown := [name for name in names if name not in PARTS]:
+        print(f"unknown parts: {', '.join(unknown)}; there are: {', '.join(PARTS)}")
+        return 2
+    outcomes = []
+    for name in names or PARTS:
+        begin = time.monotonic()
+        code = PARTS[name]()
+        outcomes.append(Outcome(name, code, (time.monotonic() - begin) / 60))
+    for each in outcomes:
+        is_passed = "passed" if each.code == 0 else f"FAILED ({each.code})"
+        again = "" if each.code == 0 else f"; run it again: make nightly PARTS={each.part}"
+        print(f"{each.part:8} {is_passed} in {each.minutes:.0f} min{again}")
+    return int(any(each.code for each in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
