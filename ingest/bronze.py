@@ -111,7 +111,11 @@ class Bronze:
                 unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
                 self._file_system(unfinished).delete(unfinished, True)
             if timeline is None or not self._has_columns(timeline, table):
-                empty = self.spark.createDataFrame([], columns_of(table))
+                # Not by createDataFrame, which starts a Python to make no row.
+                columns = [column.split() for column in columns_of(table).split(", ")]
+                empty = self.spark.range(0).selectExpr(
+                    *(f"cast(null as {kind}) as {name}" for name, kind in columns)
+                )
                 is_new = timeline is None or timeline.empty()
                 mark = Mark() if is_new else self.mark(table)
                 self._append(empty, table, mark, count=0)
