@@ -7,14 +7,24 @@
 #}
 {% macro arrived_in_this_run(input_name) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
-    {%- set bounds = namespace(low=0, high=0) -%}
-    {%- set bounds.low = cdc_lakehouse.progress(this).get('read_to.' ~ input_name, 0) | int -%}
+    {%- set recorded = cdc_lakehouse.progress(this) -%}
+    {%- set lower = [] -%}
     {%- for input in cdc_lakehouse.inputs_of(model) if input['name'] == input_name -%}
-        {%- set bounds.high = cdc_lakehouse.upper_bound(input) -%}
-        {%- if bounds.low >= bounds.high -%}{{ return('false') }}{%- endif -%}
-        {%- if input.get('relation') is none -%}
-            {{ return(cdc_lakehouse.arrived_between(bounds.low, bounds.high)) }}
+        {%- set upper = cdc_lakehouse.upper_bounds(input) -%}
+        {%- for name, batch in upper.items() -%}
+            {#- a table of an earlier version has one number for an input -#}
+            {%- set read_to = recorded.get(
+                'read_to.' ~ name, recorded.get('read_to.' ~ input_name, 0)
+            ) | int -%}
+            {%- if read_to < batch -%}{%- do lower.append(read_to) -%}{%- endif -%}
+        {%- endfor -%}
+        {%- if lower and input.get('relation') is none -%}
+            {{ return(cdc_lakehouse.arrived_between(lower | min, upper.values() | max)) }}
+        {%- elif lower -%}
+            {{ return(
+                'ingest_batch > ' ~ lower | min ~ ' and ingest_batch <= ' ~ upper.values() | max
+            ) }}
         {%- endif -%}
     {%- endfor -%}
-    {{ return('ingest_batch > ' ~ bounds.low ~ ' and ingest_batch <= ' ~ bounds.high) }}
+    {{ return('false') }}
 {%- endmacro %}

@@ -9,9 +9,11 @@
         {%- set values = {} -%}
         {%- set read_from = {} -%}
         {%- for input in cdc_lakehouse.inputs_of(model) -%}
-            {%- set name = 'read_to.' ~ input['name'] -%}
-            {%- do read_from.update({input['name']: cdc_lakehouse.progress(this).get(name, 0) | int}) -%}
-            {%- do values.update({name: cdc_lakehouse.upper_bound(input)}) -%}
+            {%- for name, batch in cdc_lakehouse.upper_bounds(input).items() -%}
+                {%- set recorded = cdc_lakehouse.progress(this).get('read_to.' ~ name, 0) | int -%}
+                {%- do read_from.update({name: recorded}) -%}
+                {%- do values.update({'read_to.' ~ name: batch}) -%}
+            {%- endfor -%}
         {%- endfor -%}
         {#- for what comes after the run (see arrived_tables) -#}
         {%- do cdc_lakehouse.run_memory('read_from').update({model.unique_id: read_from}) -%}

@@ -1,27 +1,39 @@
 {#
     Make the bronze tables known to the catalogue. Ingest writes them by path, and needs
-    none; they lie below the schema's own folder.
+    none; they lie below the schema's own folder. Other tables of the schema are left alone;
+    one of a source's name at another location is somebody else's, and ends the run.
 #}
 {% macro register_bronze() -%}
     {%- if execute -%}
+        {%- set sources = cdc_lakehouse.bronze_sources() -%}
         {%- set known = [] -%}
-        {%- for source in cdc_lakehouse.bronze_sources() -%}
-            {%- if loop.first -%}
-                {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ source.schema) -%}
-                {%- do cdc_lakehouse.run_statement(
-                    'create schema if not exists ' ~ cdc_lakehouse.generate_schema_name('staging', none)
-                ) -%}
-                {%- for row in run_query(
-                    'show table extended in ' ~ source.schema ~ " like '*'"
-                ) if not row[2] -%}
-                    {#- one of an earlier version is registered again, with its new columns -#}
-                    {%- if 'source_position' in row[3] or row[1] == 'rejected_events' -%}
-                        {%- do known.append(row[1]) -%}
-                    {%- else -%}
-                        {%- do cdc_lakehouse.run_statement('drop table ' ~ source.schema ~ '.' ~ row[1]) -%}
-                    {%- endif -%}
-                {%- endfor -%}
-            {%- endif -%}
+        {%- if sources -%}
+            {%- set schema = sources[0].schema -%}
+            {%- for name in [schema, cdc_lakehouse.generate_schema_name('staging', none)] -%}
+                {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
+            {%- endfor -%}
+            {%- for row in run_query(
+                'show table extended in ' ~ schema ~ " like '"
+                ~ sources | map(attribute='name') | join('|') ~ "'"
+            ) if not row[2] -%}
+                {%- set ours = cdc_lakehouse.schema_folder(schema) ~ '/' ~ row[1] -%}
+                {%- set location = modules.re.search('(?m)^Location: (.*)$', row[3])[1] -%}
+                {%- if location != ours -%}
+                    {{ exceptions.raise_compiler_error(
+                        'the catalogue has a table ' ~ schema ~ '.' ~ row[1] ~ ' at ' ~ location
+                        ~ ', and the ingest writes to ' ~ ours
+                        ~ ': drop that table, or give this lake a schema of its own'
+                    ) }}
+                {%- endif -%}
+                {#- one of an earlier version is registered again, with its new columns -#}
+                {%- if 'source_position' in row[3] or row[1] == 'rejected_events' -%}
+                    {%- do known.append(row[1]) -%}
+                {%- else -%}
+                    {%- do cdc_lakehouse.run_statement('drop table ' ~ schema ~ '.' ~ row[1]) -%}
+                {%- endif -%}
+            {%- endfor -%}
+        {%- endif -%}
+        {%- for source in sources -%}
             {%- if source.name in known -%}
                 {#- a session that lives on remembers the files that it has seen -#}
                 {%- do cdc_lakehouse.run_statement('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}

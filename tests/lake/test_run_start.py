@@ -1,0 +1,135 @@
+"""What a run decides before its models: which bronze tables, and up to which batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import NewLake
+from tests.support.lake import Lake
+from tests.support.records import Record, flattened, record
+from tests.support.small_project import SOURCES, small_project
+
+TOPICS = """
+[topics]
+"demo.datalake.cdc_events" = "cdc_events"
+"demo.datalake.customers" = "customers"
+"""
+CUSTOMERS = """
+{{ config(meta={
+    'key': 'customer_id', 'columns': {'customer_id': 'string', 'city': 'string'}
+}) }}
+
+{{ change_events(source('bronze', 'customers')) }}
+"""
+# A model of two bronze tables, and one that reads it.
+NAMES = """
+{{ config(unique_key='name_id') }}
+
+select concat('order ', order_id) as name_id, ingest_batch
+from {{ ref('stg_orders') }}
+where {{ 'true' if not reads_increment() else arrived_in_this_run('cdc_events') }}
+
+union all
+
+select concat('customer ', customer_id) as name_id, ingest_batch
+from {{ ref('stg_customers') }}
+where {{ 'true' if not reads_increment() else arrived_in_this_run('customers') }}
+"""
+LENGTHS = """
+{{ config(unique_key='name_id') }}
+
+select name_id, length(name_id) as name_length from {{ ref('names') }}
+where {{ 'true' if not reads_increment() else arrived_in_this_run('names') }}
+"""
+
+
+def order(offset: int, key: int) -> Record:
+    row = {"order_id": key, "customer_id": "ALFKI", "customer": None}
+    return record({"order_id": key}, flattened("c", row, offset), offset)
+
+
+def customer(offset: int, key: str) -> Record:
+    row = {"customer_id": key, "city": "Graz"}
+    value = flattened("c", row, offset, table="customers")
+    return record({"customer_id": key}, value, offset, topic="demo.datalake.customers")
+
+
+@dataclass
+class Names:
+    """The project and its lake."""
+
+    lake: Lake
+    folder: Path
+
+    def ingest(self, *events: Record) -> None:
+        self.lake.land(events)
+        assert self.lake.ingest().code == 0
+
+    def run(self) -> None:
+        self.lake.dbt("run", project=self.folder)
+
+
+@pytest.fixture(scope="module")
+def names(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Names:
+    folder = tmp_path_factory.mktemp("names")
+    topics = folder / "topics.toml"
+    topics.write_text(TOPICS)
+    project = small_project(folder / "project")
+    models = project / "models"
+    sources = SOURCES.replace(
+        "name: cdc_events", "name: cdc_events\n      - name: customers"
+    )
+    (models / "staging" / "_sources.yml").write_text(sources)
+    (models / "staging" / "stg_customers.sql").write_text(CUSTOMERS)
+    listed = "rejected_rows([ref('stg_orders'), ref('stg_customers')])"
+    (models / "silver" / "rejected_rows.sql").write_text(
+        "{{ config(materialized='ephemeral') }}\n{{ " + listed + " }}\n"
+    )
+    (models / "silver" / "names.sql").write_text(NAMES)
+    (models / "silver" / "lengths.sql").write_text(LENGTHS)
+    return Names(new_lake(topics), project)
+
+
+def test_batch_that_two_tables_share_is_read_of_both(names: Names) -> None:
+    """A run may see it in one of them, before the ingest commits it to the other."""
+    lake = names.lake
+    names.ingest(order(1, 1), customer(1, "FIRST"))
+    names.run()
+    names.ingest(order(2, 2))
+    names.run()
+    events = lake.rows("bronze.cdc_events")
+    [batch] = {row["ingest_batch"] for row in events if row["kafka_offset"] == 2}
+    names.ingest(customer(2, "LATE"))
+    lake.sql(f"update bronze.customers set ingest_batch = {batch} where kafka_offset = 2")
+    names.run()
+    expected = {"order 1", "customer FIRST", "order 2", "customer LATE"}
+    for table in ("silver.names", "silver.lengths"):
+        assert {row["name_id"] for row in lake.rows(table)} == expected, table
+
+
+def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:
+    """Also where they lack our columns; a source's name at another place ends the run."""
+    lake = names.lake
+    lake.sql("create table bronze.theirs using parquet as select 1 as precious")
+    names.run()
+    assert lake.sql("select precious from bronze.theirs") == [["1"]]
+    lake.sql("drop table bronze.theirs")
+
+    lake.sql("drop table bronze.customers")
+    place = tmp_path / "customers"
+    lake.sql(
+        f"create table bronze.customers using parquet location '{place}'"
+        " as select 1 as precious"
+    )
+    answer = lake.try_dbt("run", project=names.folder)
+    assert not answer["success"]
+    ours = lake.root / "warehouse" / "bronze.db" / "customers"
+    said = f"{answer['error']} {answer['said']}"
+    assert f"a table bronze.customers at file:{place}" in said
+    assert f"the ingest writes to file:{ours}" in said
+    assert lake.sql("select precious from bronze.customers") == [["1"]]
+    lake.sql("drop table bronze.customers")
+    names.run()
