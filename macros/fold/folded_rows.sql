@@ -6,8 +6,8 @@
     Place within a key (docs/decisions/0001-order-of-events.md): the epoch, the position, the
     read's rank, then what only breaks ties. A snapshot read stands right behind the highest
     streamed position delivered before it, in its partition or an older generation of the
-    topic; where its offset is unknown, right before its own position. An event counts at
-    the offset of its first delivery.
+    topic, but not behind its own; where its offset is unknown, right before its own position.
+    An event counts at the offset of its first delivery.
 
     A column's value is the one with the greatest place. A create, a delete and a read begin
     a life: they bring every column, and one that they left out is unknown from then on.
@@ -198,9 +198,23 @@ positions as (
                         range between unbounded preceding and 1 preceding
                     )
                 )
-        end as fold_read_position
+        end as fold_delivered_before
 
     from deliveries
+
+),
+
+reads as (
+
+    select
+        *,
+        {#- of a column that a stored row carries, its own position is not known -#}
+        case
+            when fold_part < 2 and fold_delivered_before > source_position then source_position
+            else fold_delivered_before
+        end as fold_read_position
+
+    from positions
 
 ),
 
@@ -223,7 +237,7 @@ placed as (
             'topic_partition', topic_partition
         ) as fold_place
 
-    from positions
+    from reads
 
 ),
 

@@ -130,6 +130,8 @@ def place(event: Event, versions: list[Event]) -> Place:
             ),
             default=NOWHERE,
         )
+        # Only what was committed before it was delivered before it.
+        lsn = min(lsn, float("inf") if event.lsn is None else event.lsn)
     offset = NOWHERE if event.offset is None else event.offset
     return (event.epoch, lsn, after, offset, event.time, event.event_id)
 
