@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -84,6 +85,15 @@ class Aws:
         """End the server; what it held is gone, also for the next one of this process."""
         requests.post(f"{self.endpoint}/moto-api/reset", timeout=30).raise_for_status()
         self._server.stop()
+
+
+def documented_policy(page: str) -> list[dict[str, Any]]:
+    """The statements of the IAM policy on a page of the documentation."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = json.loads(
+        text.partition("```json\n")[2].partition("```")[0]
+    )["Statement"]
+    return found
 
 
 def rows(folder: str, table: str) -> list[Row]:
