@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,47 @@ class Aws:
         """End the server; what it held is gone, also for the next one of this process."""
         requests.post(f"{self.endpoint}/moto-api/reset", timeout=30).raise_for_status()
         self._server.stop()
+
+
+def documented_policy(page: str) -> list[dict[str, Any]]:
+    """The statements of the IAM policy on a page of the documentation."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    found: list[dict[str, Any]] = json.loads(
+        text.partition("```json\n")[2].partition("```")[0]
+    )["Statement"]
+    return found
+
+
+def dbt_manifest(folder: Path, models: Iterable[str], sources: Iterable[str] = ()) -> str:
+    """A file with what dbt knows of gold models and of bronze sources of these names."""
+    node = {"description": "", "columns": {}}
+    content = {
+        "nodes": {
+            f"model.x.{name}": {
+                **node,
+                "resource_type": "model",
+                "config": {"materialized": "incremental"},
+                "fqn": ["x", "gold", name],
+                "schema": "gold",
+                "name": name,
+                "alias": name,
+            }
+            for name in models
+        },
+        "sources": {
+            f"source.x.bronze.{name}": {
+                **node,
+                "source_name": "bronze",
+                "schema": "bronze",
+                "name": name,
+                "identifier": name,
+            }
+            for name in sources
+        },
+    }
+    file = folder / "manifest.json"
+    file.write_text(json.dumps(content))
+    return str(file)
 
 
 def rows(folder: str, table: str) -> list[Row]:

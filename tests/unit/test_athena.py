@@ -6,7 +6,6 @@ What Athena's engine makes of the files is tests/servers/test_trino.py's.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,59 +15,12 @@ from botocore.exceptions import NoCredentialsError
 
 from lake.errors import UserError
 from serving import athena
-from tests.support.aws import Aws
-
-MANIFEST = {
-    "nodes": {
-        "model.x.revenue_by_month": {
-            "resource_type": "model",
-            "config": {"materialized": "incremental"},
-            "fqn": ["x", "gold", "revenue_by_month"],
-            "name": "revenue_by_month",
-            "alias": "revenue_by_month",
-            "schema": "gold",
-            "description": "",
-            "columns": {},
-        }
-    },
-    "sources": {
-        "source.x.bronze.orders": {
-            "source_name": "bronze",
-            "name": "orders",
-            "identifier": "orders",
-            "schema": "bronze",
-            "description": "",
-            "columns": {},
-        }
-    },
-}
+from tests.support.aws import Aws, dbt_manifest
 
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> str:
-    file = tmp_path / "manifest.json"
-    file.write_text(json.dumps(MANIFEST))
-    return str(file)
-
-
-def queue(aws: Aws, rows: Sequence[Sequence[str | None]], names: list[str]) -> None:
-    """What moto answers the next query with."""
-    given = {
-        "results": [
-            {
-                "rows": [
-                    {"Data": [{} if v is None else {"VarCharValue": v} for v in row]}
-                    for row in rows
-                ],
-                "column_info": [
-                    {"CatalogName": "", "Name": name, "Type": "varchar"} for name in names
-                ],
-            }
-        ]
-    }
-    requests.post(
-        f"{aws.endpoint}/moto-api/static/athena/query-results", json=given, timeout=10
-    ).raise_for_status()
+    return dbt_manifest(tmp_path, ["revenue_by_month"], sources=["orders"])
 
 
 def query_file(folder: Path, sql: str) -> str:
@@ -77,24 +29,31 @@ def query_file(folder: Path, sql: str) -> str:
     return str(file)
 
 
+def queue(aws: Aws, *rows: list[str | None]) -> None:
+    """What moto answers the next query with: names, then values."""
+    column = {"CatalogName": "", "Type": "varchar"}
+    result = {
+        "rows": [
+            {"Data": [{} if v is None else {"VarCharValue": v} for v in row]}
+            for row in rows
+        ],
+        "column_info": [{**column, "Name": name} for name in rows[0]],
+    }
+    requests.post(
+        f"{aws.endpoint}/moto-api/static/athena/query-results",
+        json={"results": [result]},
+        timeout=10,
+    ).raise_for_status()
+
+
 def test_rows_are_printed_as_a_table(
     aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ["month", "revenue"]
-    queue(aws, [names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"]], names)
+    names: list[str | None] = ["month", "revenue"]
+    queue(aws, names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"])
     file = query_file(tmp_path, "select * from {{ ref('x', 'revenue_by_month') }}")
-    code = athena.main(
-        [
-            file,
-            "--manifest",
-            manifest,
-            "--prefix",
-            "shop",
-            "--output-location",
-            "s3://lake/a/",
-        ]
-    )
-    assert code == 0
+    options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
+    assert athena.main([file, "--manifest", manifest, *options]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "month     revenue",
         "-------  --------",
@@ -113,10 +72,9 @@ def test_rows_are_printed_as_a_table(
 def test_rows_are_printed_as_json(
     aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = ["month", "revenue"]
-    queue(aws, [names, ["1996-07", "27861.90"], ["1996-08", None]], names)
-    code = athena.main([query_file(tmp_path, "select 1"), "--manifest", manifest, "--json"])
-    assert code == 0
+    queue(aws, ["month", "revenue"], ["1996-07", "27861.90"], ["1996-08", None])
+    file = query_file(tmp_path, "select 1")
+    assert athena.main([file, "--manifest", manifest, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {"month": "1996-07", "revenue": "27861.90"},
         {"month": "1996-08", "revenue": None},
@@ -140,12 +98,17 @@ def test_file_that_names_nothing_is_an_error(
     assert said in capsys.readouterr().err
 
 
+@pytest.fixture
+def group(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> athena.Athena:
+    monkeypatch.setattr(athena, "SECONDS_BETWEEN_LOOKS", 0)
+    return athena.Athena("primary", None)
+
+
 @pytest.mark.parametrize(("may_pass", "code"), [(False, 1), (True, 75)])
 def test_reason_of_a_failure_is_given(
-    may_pass: bool, code: int, monkeypatch: pytest.MonkeyPatch, aws: Aws
+    may_pass: bool, code: int, group: athena.Athena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """moto never fails, so the client's answer is told here."""
-    group = athena.Athena("primary", None)
     states: list[dict[str, Any]] = [
         {"State": "QUEUED"},
         {
@@ -154,12 +117,10 @@ def test_reason_of_a_failure_is_given(
             "AthenaError": {"Retryable": may_pass},
         },
     ]
-    monkeypatch.setattr(athena, "SECONDS_BETWEEN_LOOKS", 0)
     monkeypatch.setattr(
         group.client,
         "get_query_execution",
-        # boto3 passes it by this name.
-        lambda QueryExecutionId: {"QueryExecution": {"Status": states.pop(0)}},  # noqa: N803  # boto3's name
+        lambda **_: {"QueryExecution": {"Status": states.pop(0)}},
     )
     with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND") as error:
         group.run("select 1")
@@ -168,20 +129,16 @@ def test_reason_of_a_failure_is_given(
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])
 def test_query_that_cannot_be_waited_for_is_stopped(
-    trouble: type[BaseException], monkeypatch: pytest.MonkeyPatch, aws: Aws
+    trouble: type[BaseException], group: athena.Athena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    group = athena.Athena("primary", None)
     stopped: list[str] = []
 
-    def interrupted(query: str) -> None:
+    def interrupted(**_: str) -> None:
         raise trouble
 
-    monkeypatch.setattr(group, "_wait", interrupted)
+    monkeypatch.setattr(group.client, "get_query_execution", interrupted)
     monkeypatch.setattr(
-        group.client,
-        "stop_query_execution",
-        # boto3 passes it by this name.
-        lambda QueryExecutionId: stopped.append(QueryExecutionId),  # noqa: N803  # boto3's name
+        group.client, "stop_query_execution", lambda **asked: stopped.extend(asked.values())
     )
     with pytest.raises(trouble):
         group.run("select 1")

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
+from syrupy.assertion import SnapshotAssertion
 
 from lake.errors import UserError
 from serving.glue import Catalogue, Lake, Table, glue_type, main
-from tests.support.aws import Aws
-from tests.support.project import PROJECT
+from tests.support.aws import Aws, dbt_manifest, documented_policy
 
 LAKE = "s3://lake/here"
 # Of a table that has been created and never written.
@@ -32,11 +32,18 @@ hoodie.table.create.schema={"type":"record","name":"sales","fields":[\
 """
 
 
-def table(database: str, *partitions: str, **columns: str) -> Table:
-    """A table of these columns, with their types."""
-    return Table(
-        database,
-        {
+class Database:
+    """A database of Glue with a table ``orders`` that a lake puts there."""
+
+    def __init__(self, aws: Aws, name: str) -> None:
+        self.name = name
+        self.client = aws.client("glue")
+        self.catalogue = Catalogue(LAKE, is_dry=False)
+        assert self.catalogue.create_database(name)
+
+    def table(self, *partitions: str, **columns: str) -> Table:
+        """A table of these columns, with their types."""
+        definition = {
             "Name": "orders",
             "Description": "One row per order.",
             "PartitionKeys": [{"Name": "day", "Type": "string"}] if partitions else [],
@@ -50,16 +57,26 @@ def table(database: str, *partitions: str, **columns: str) -> Table:
                 "OutputFormat": "out",
             },
             "Parameters": {"cdc_lakehouse": LAKE},
-        },
-        partitions,
-    )
+        }
+        return Table(self.name, definition, partitions)
+
+    def put(self, *partitions: str, **columns: str) -> list[str]:
+        return self.catalogue.put(self.table(*partitions, **columns))
+
+    def stored(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get_table(
+            DatabaseName=self.name, Name="orders"
+        )["Table"]
+        return found
+
+    def columns(self) -> dict[str, str]:
+        columns = self.stored()["StorageDescriptor"]["Columns"]
+        return {column["Name"]: column["Type"] for column in columns}
 
 
-def stored(aws: Aws, database: str) -> dict[str, Any]:
-    found: dict[str, Any] = aws.client("glue").get_table(
-        DatabaseName=database, Name="orders"
-    )["Table"]
-    return found
+@pytest.fixture
+def database(aws: Aws, request: pytest.FixtureRequest) -> Database:
+    return Database(aws, request.node.name)
 
 
 @pytest.mark.parametrize(
@@ -87,109 +104,89 @@ def test_type_that_hive_lacks_is_an_error() -> None:
         glue_type(pa.duration("s"))
 
 
-def test_only_what_differs_is_written(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    assert catalogue.create_database("once")
-    assert not catalogue.create_database("once")
-    first = table("once", order_id="int", note="string")
-    assert catalogue.put(first) == ["new table"]
-    assert catalogue.put(first) == []
+def test_only_what_differs_is_written(database: Database) -> None:
+    assert not database.catalogue.create_database(database.name)
+    assert database.put(order_id="int", note="string") == ["new table"]
+    assert database.put(order_id="int", note="string") == []
 
-    wider = table("once", order_id="bigint", note="string", paid="boolean")
+    wider = {"order_id": "bigint", "note": "string", "paid": "boolean"}
     said = ["column order_id is bigint, was int", "new column paid boolean"]
-    assert Catalogue(LAKE, is_dry=True).put(wider) == said
-    assert stored(aws, "once")["StorageDescriptor"]["Columns"][0]["Type"] == "int"
-    assert catalogue.put(wider) == said
-    assert catalogue.put(wider) == []
-    assert catalogue.put(first) == [
-        "column order_id is int, was bigint",
-        "column paid: removed",
-    ]
+    assert Catalogue(LAKE, is_dry=True).put(database.table(**wider)) == said
+    assert database.columns() == {"order_id": "int", "note": "string"}
+    assert database.put(**wider) == said
+    assert database.columns() == wider
+    assert database.put(**wider) == []
+    assert database.put(order_id="bigint", note="string") == ["column paid: removed"]
 
 
-def test_description_and_place_follow(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("described")
-    catalogue.put(table("described", order_id="int"))
-    other = copy.deepcopy(table("described", order_id="int"))
+def test_description_and_place_follow(database: Database) -> None:
+    database.put(order_id="int")
+    other = copy.deepcopy(database.table(order_id="int"))
     other.definition["Description"] = "An order."
-    other.definition["StorageDescriptor"]["Columns"][0]["Comment"] = "Its number."
-    other.definition["StorageDescriptor"]["Location"] = "s3://elsewhere/orders"
-    other.definition["StorageDescriptor"]["SerdeInfo"] = {"SerializationLibrary": "other"}
-    assert catalogue.put(other) == [
+    storage = other.definition["StorageDescriptor"]
+    storage["Columns"][0]["Comment"] = "Its number."
+    storage["Location"] = "s3://elsewhere/orders"
+    storage["SerdeInfo"] = {"SerializationLibrary": "other"}
+    assert database.catalogue.put(other) == [
         "column order_id: description changed",
         "another Description",
         "another Location",
         "another SerdeInfo",
     ]
-    assert catalogue.put(other) == []
+    assert database.catalogue.put(other) == []
 
 
-def test_parameters_of_others_stay(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("shared")
-    catalogue.put(table("shared", order_id="int"))
-    own = table("shared", order_id="int").definition
-    aws.client("glue").update_table(
-        DatabaseName="shared",
-        TableInput={**own, "Parameters": {**own["Parameters"], "owner": "sales"}},
+def test_parameters_of_others_stay(database: Database) -> None:
+    database.put(order_id="int")
+    own = database.table(order_id="int").definition
+    parameters = {**own["Parameters"], "owner": "sales"}
+    database.client.update_table(
+        DatabaseName=database.name, TableInput={**own, "Parameters": parameters}
     )
-    assert catalogue.put(table("shared", order_id="int")) == []
-    assert catalogue.put(table("shared", order_id="bigint")) != []
-    assert stored(aws, "shared")["Parameters"]["owner"] == "sales"
+    assert database.put(order_id="int") == []
+    assert database.put(order_id="bigint") != []
+    assert database.stored()["Parameters"]["owner"] == "sales"
 
 
-def test_table_of_somebody_else_is_left_alone(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("taken")
-    foreign = {**table("taken", order_id="int").definition, "Parameters": {}}
-    aws.client("glue").create_table(DatabaseName="taken", TableInput=foreign)
-    with pytest.raises(UserError, match="a table of this name, that something else made"):
-        catalogue.put(table("taken", order_id="bigint"))
-    assert stored(aws, "taken")["StorageDescriptor"]["Columns"][0]["Type"] == "int"
-    assert catalogue.leftovers("taken", set()) == []
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({}, "a table of this name, that something else made"),
+        ({"cdc_lakehouse": "s3://lake/there"}, "of the lake at s3://lake/there: drop it"),
+    ],
+    ids=["of_something_else", "of_another_lake"],
+)
+def test_table_is_left_alone(parameters: dict[str, str], said: str, aws: Aws) -> None:
+    database = Database(aws, f"foreign_{len(parameters)}")
+    foreign = {**database.table(order_id="int").definition, "Parameters": parameters}
+    database.client.create_table(DatabaseName=database.name, TableInput=foreign)
+    with pytest.raises(UserError, match=said):
+        database.put(order_id="bigint")
+    assert database.columns() == {"order_id": "int"}
+    assert database.catalogue.leftovers(database.name, set()) == []
 
 
-def test_table_of_another_lake_is_left_alone(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("ours")
-    catalogue.put(table("ours", order_id="int"))
-    other = Catalogue("s3://lake/there", is_dry=False)
-    with pytest.raises(UserError, match="of the lake at s3://lake/here: drop it there"):
-        other.put(table("ours", order_id="bigint"))
-    assert stored(aws, "ours")["StorageDescriptor"]["Columns"][0]["Type"] == "int"
-    assert other.leftovers("ours", set()) == []
+def test_leftovers_are_named(database: Database) -> None:
+    database.put(order_id="int")
+    leftovers = database.catalogue.leftovers
+    assert leftovers(database.name, {"orders"}) == []
+    assert leftovers(database.name, set()) == [f"{database.name}.orders"]
+    assert leftovers("not_there", set()) == []
 
 
-def test_leftovers_are_named(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("old")
-    catalogue.put(table("old", order_id="int"))
-    assert catalogue.leftovers("old", {"orders"}) == []
-    assert catalogue.leftovers("old", set()) == ["old.orders"]
-    assert catalogue.leftovers("not_there", set()) == []
-
-
-def test_partitions_are_added(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
-    catalogue.create_database("days")
+def test_partitions_are_added(database: Database) -> None:
+    # More than a call takes.
     days = [
-        f"ingest_date=2026-{month:02}-{day:02}"
-        for month in (1, 2, 3, 4, 5)
-        for day in range(1, 29)
+        f"day=2026-{month:02}-{day:02}" for month in range(1, 6) for day in range(1, 29)
     ]
-    assert catalogue.put(table("days", *days, order_id="int")) == [
-        "new table",
-        "140 new partitions",
-    ]
-    assert catalogue.put(table("days", *days, order_id="int")) == []
-    more = [*days, "ingest_date=2026-06-01", "ingest_date=100 %25 %2F%3D"]
-    assert catalogue.put(table("days", *more, order_id="int")) == ["2 new partitions"]
-    assert catalogue.put(table("days", *more, order_id="int")) == []
-    pages = (
-        aws.client("glue")
-        .get_paginator("get_partitions")
-        .paginate(DatabaseName="days", TableName="orders")
+    said = ["new table", "140 new partitions"]
+    assert database.put(*days, order_id="int") == said
+    assert database.put(*days, order_id="int") == []
+    more = [*days, "day=2026-06-01", "day=100 %25 %2F%3D"]
+    assert database.put(*more, order_id="int") == ["2 new partitions"]
+    assert database.put(*more, order_id="int") == []
+    pages = database.client.get_paginator("get_partitions").paginate(
+        DatabaseName=database.name, TableName="orders"
     )
     places = {
         part["Values"][0]: part["StorageDescriptor"]["Location"]
@@ -197,86 +194,21 @@ def test_partitions_are_added(aws: Aws) -> None:
         for part in page["Partitions"]
     }
     assert len(places) == 142
-    assert places["2026-06-01"] == "s3://lake/orders/ingest_date=2026-06-01"
-    assert places["100 % /="] == "s3://lake/orders/ingest_date=100 %25 %2F%3D"
+    assert places["2026-06-01"] == "s3://lake/orders/day=2026-06-01"
+    assert places["100 % /="] == "s3://lake/orders/day=100 %25 %2F%3D"
 
 
-def test_merge_on_read_is_registered_as_hudis_own_sync_does(
-    aws: Aws,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """With partitions, each in every table that it makes."""
-    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/merged")
-    place = "merged/warehouse/gold.db/sales"
-    for name, body in (
-        (".hoodie/hoodie.properties", MERGE_ON_READ),
-        ("nation=A%2FB/.hoodie_partition_metadata", "x"),
-        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", "x"),
-    ):
-        aws.client("s3").put_object(
-            Bucket="lake", Key=f"{place}/{name}", Body=body.encode()
-        )
-    arguments = ["--prefix", "merged", "--manifest", manifest(tmp_path, "sales")]
-    assert main(arguments) == 0
-    names = ("sales", "sales_ro", "sales_rt")
-    assert capsys.readouterr().out.splitlines()[1:] == [
-        f"changed          merged_gold.{name}: new table, 2 new partitions"
-        for name in names
-    ]
-    assert main(arguments) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"unchanged        merged_gold.{name}" for name in names
-    ]
-    found = {
-        table["Name"]: table
-        for table in aws.client("glue").get_tables(DatabaseName="merged_gold")["TableList"]
-    }
-    formats = {
-        name: (
-            table["StorageDescriptor"]["InputFormat"].removeprefix(
-                "org.apache.hudi.hadoop."
-            ),
-            table["StorageDescriptor"]["SerdeInfo"]["Parameters"][
-                "hoodie.query.as.ro.table"
-            ],
-        )
-        for name, table in found.items()
-    }
-    realtime = ("realtime.HoodieParquetRealtimeInputFormat", "false")
-    assert formats == {
-        "sales": realtime,
-        "sales_ro": ("HoodieParquetInputFormat", "true"),
-        "sales_rt": realtime,
-    }
-    for name in names:
-        columns = [column["Name"] for column in found[name]["StorageDescriptor"]["Columns"]]
-        assert columns == ["id"]
-        assert [key["Name"] for key in found[name]["PartitionKeys"]] == ["nation"]
-        parts = aws.client("glue").get_partitions(
-            DatabaseName="merged_gold", TableName=name
-        )["Partitions"]
-        assert {part["Values"][0] for part in parts} == {
-            *("A/B", "__HIVE_DEFAULT_PARTITION__")
-        }
-
-
-def test_documented_policy_allows_what_is_called_and_no_more(aws: Aws) -> None:
-    catalogue = Catalogue(LAKE, is_dry=False)
+def test_documented_policy_allows_what_is_called_and_no_more(database: Database) -> None:
     called: set[str] = set()
-    catalogue.client.meta.events.register(
+    database.catalogue.client.meta.events.register(
         "before-call.glue", lambda model, **_: called.add(f"glue:{model.name}")
     )
-    catalogue.create_database("allowed")
-    for _ in range(2):
-        catalogue.put(table("allowed", "day=2026-01-01", order_id="int"))
-    catalogue.put(table("allowed", "day=2026-01-01", order_id="bigint"))
-    catalogue.leftovers("allowed", {"orders"})
+    database.catalogue.create_database("allowed")
+    for kind in ("int", "bigint"):
+        database.put("day=2026-01-01", order_id=kind)
+    database.catalogue.leftovers(database.name, {"orders"})
 
-    text = (PROJECT / "docs/serving.md").read_text(encoding="utf-8")
-    policy = json.loads(text.partition("```json\n")[2].partition("```")[0])
-    in_glue, listing, reading = policy["Statement"]
+    in_glue, listing, reading = documented_policy("docs/serving.md")
     assert set(in_glue["Action"]) == called
     # The lake's own calls are these two: boto3's listing, and what Hudi's reader does.
     assert (listing["Action"], reading["Action"]) == ("s3:ListBucket", "s3:GetObject")
@@ -293,24 +225,46 @@ def test_location_is_written_as_athena_reads_it(root: str) -> None:
     assert Lake(root).location == LAKE
 
 
-def manifest(folder: Path, *models: str, **changes: Any) -> str:
-    """A manifest with gold models of these names."""
-    nodes = {
-        f"model.x.{name}": {
-            "resource_type": "model",
-            "config": {"materialized": "incremental"},
-            "fqn": ["x", "gold", name],
-            "schema": "gold",
-            "name": name,
-            "alias": name,
-            "description": "",
-            "columns": {},
+# The command
+
+
+@pytest.fixture
+def arguments(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Of a lake that has no table yet, and of a manifest with two."""
+    monkeypatch.setenv("LAKE_ROOT", f"s3a://lake/{tmp_path.name}")
+    return ["--manifest", dbt_manifest(tmp_path, ["sales", "zeal"])]
+
+
+def test_merge_on_read_is_registered_as_hudis_own_sync_does(
+    arguments: list[str],
+    aws: Aws,
+    tmp_path: Path,
+    snapshot: SnapshotAssertion,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With partitions, each in every table that it makes."""
+    for name, body in (
+        (".hoodie/hoodie.properties", MERGE_ON_READ),
+        ("nation=A%2FB/.hoodie_partition_metadata", "x"),
+        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", "x"),
+    ):
+        key = f"{tmp_path.name}/warehouse/gold.db/sales/{name}"
+        aws.client("s3").put_object(Bucket="lake", Key=key, Body=body.encode())
+    for _ in range(2):
+        assert main([*arguments, "--prefix", "merged"]) == 0
+    glue = aws.client("glue")
+    found = {}
+    for table in glue.get_tables(DatabaseName="merged_gold")["TableList"]:
+        parts = glue.get_partitions(DatabaseName="merged_gold", TableName=table["Name"])
+        found[table["Name"]] = {
+            "columns": [column["Name"] for column in table["StorageDescriptor"]["Columns"]],
+            "format": table["StorageDescriptor"]["InputFormat"],
+            "partition keys": [key["Name"] for key in table["PartitionKeys"]],
+            "partitions": sorted(part["Values"][0] for part in parts["Partitions"]),
+            "serde": table["StorageDescriptor"]["SerdeInfo"]["Parameters"],
         }
-        for name in models
-    }
-    file = folder / "manifest.json"
-    file.write_text(json.dumps({"nodes": nodes, "sources": {}, **changes}))
-    return str(file)
+    out = capsys.readouterr().out.splitlines()
+    assert {"out": out, "tables": found} == snapshot
 
 
 @pytest.mark.parametrize(
@@ -323,10 +277,7 @@ def manifest(folder: Path, *models: str, **changes: Any) -> str:
     ],
 )
 def test_manifest_that_cannot_be_read(
-    text: str | None,
-    said: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "manifest.json"
     if text is not None:
@@ -336,34 +287,26 @@ def test_manifest_that_cannot_be_read(
 
 
 def test_lake_without_a_table_is_an_error(
-    aws: Aws,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/typo")
-    assert main(["--manifest", manifest(tmp_path, "sales")]) == 1
+    assert main(arguments) == 1
     heard = capsys.readouterr()
-    assert heard.out == "not written yet  gold.sales\n"
-    assert "there is no table below s3://lake/typo/warehouse" in heard.err
+    assert heard.out == "not written yet  gold.sales\nnot written yet  gold.zeal\n"
+    assert f"there is no table below s3://lake/{tmp_path.name}/warehouse" in heard.err
 
 
 def test_table_that_cannot_be_read_stops_no_other(
-    aws: Aws,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], aws: Aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/broken")
-    place = "broken/warehouse/gold.db/sales/.hoodie/hoodie.properties"
-    aws.client("s3").put_object(Bucket="lake", Key=place, Body=b"x")
-    assert main(["--manifest", manifest(tmp_path, "sales", "zeal")]) == 1
-    heard = capsys.readouterr()
+    key = f"{tmp_path.name}/warehouse/gold.db/sales/.hoodie/hoodie.properties"
+    aws.client("s3").put_object(Bucket="lake", Key=key, Body=b"x")
     said = "serving.glue: lake_gold.sales: cannot read the Hudi table at s3://lake/"
+    assert main(arguments) == 1
+    heard = capsys.readouterr()
     assert said in heard.err
     assert heard.out == "not written yet  gold.zeal\n"
 
-    assert main(["--json", "--manifest", manifest(tmp_path, "sales", "zeal")]) == 1
+    assert main(["--json", *arguments]) == 1
     heard = capsys.readouterr()
     assert said in heard.err
     assert json.loads(heard.out) == [
@@ -372,43 +315,32 @@ def test_table_that_cannot_be_read_stops_no_other(
 
 
 @pytest.mark.parametrize(
-    ("codes", "expected"),
-    [
-        (["ThrottlingException", "ThrottlingException"], 75),
-        (["ThrottlingException", "AccessDeniedException"], 1),
-    ],
+    ("second", "code"), [("ThrottlingException", 75), ("AccessDeniedException", 1)]
 )
 def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
-    codes: list[str],
-    expected: int,
-    tmp_path: Path,
-    aws: Aws,
-    monkeypatch: pytest.MonkeyPatch,
+    second: str, code: int, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/busy")
+    codes = ["ThrottlingException", second]
 
     def refuse(*_: object) -> NoReturn:
         raise ClientError({"Error": {"Code": codes.pop(0)}}, "GetTable")
 
     monkeypatch.setattr(Lake, "tables", refuse)
-    assert main(["--manifest", manifest(tmp_path, "sales", "zeal")]) == expected
+    assert main(arguments) == code
 
 
 def test_server_that_does_not_answer_is_worth_another_try(
-    tmp_path: Path,
-    aws: Aws,
+    arguments: list[str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "s3a://lake/away")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-    assert main(["--manifest", manifest(tmp_path, "sales")]) == 75
-    assert f'serving.glue: Could not connect to the endpoint URL: "{url}' in (
-        capsys.readouterr().err
-    )
+    assert main(arguments) == 75
+    said = f'serving.glue: Could not connect to the endpoint URL: "{url}'
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("prefix", ["my-shop", "Shop", "", "a b", "x;y"])
