@@ -11,8 +11,9 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
+from tests.support.project import write_rejected_rows
 from tests.support.records import Record, Row, envelope, flattened, record
-from tests.support.small_project import TOPICS, set_columns, small_project
+from tests.support.small_project import STAGING, TOPICS, set_columns, small_project
 
 MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
 COLUMNS = {
@@ -156,3 +157,52 @@ def test_milliseconds_and_microseconds_are_read_as_declared(rows: dict[int, Row]
 
 def test_table_of_many_columns_can_be_registered(rows: dict[int, Row]) -> None:
     assert {rows[5][name] for name in MANY} == {"x"}
+
+
+COLUMN = {"key": "a", "columns": {"a": "int"}}
+TWO = {"key": "a", "columns": {"a": "int", "b": "int"}}
+# Staging models' ``meta``, and what the error of each says.
+WRONG: list[tuple[dict[str, Any], str]] = [
+    (COLUMN | {"colums": {}}, "unknown setting 'colums' under meta"),
+    (COLUMN | {"key": "b"}, "setting 'key' under meta is 'b'"),
+    ({"key": "a"}, "setting 'columns' under meta must map each column"),
+    (COLUMN | {"columns": {"a": "integer"}}, "gives 'a' the type 'integer'"),
+    (COLUMN | {"columns": {"a": "int or null"}}, "gives 'a' the type 'int or null'"),
+    (TWO | {"columns": {"a": "int", "b": "json or null"}}, "a text holds any value"),
+    (TWO | {"key_columns": ["a"]}, "'key_columns' under meta must list two columns"),
+    (TWO | {"key": "Op", "key_columns": ["a", "b"]}, "names 'Op', which no column"),
+    *(
+        ({"key": "a", "columns": {"a": "int", name: "int"}}, f"names '{name}', which no")
+        for name in ("op", "weird-n.x", "A", "fold_a")
+    ),
+    *(
+        (TWO | {"source_names": names}, "setting 'source_names' under meta is")
+        for names in ({"c": "d"}, ["a"], {"a": "b"}, {"a": "it's"})
+    ),
+]
+# Names at the source may differ by case alone.
+RIGHT = {
+    "key": "a",
+    "columns": {"a": "decimal(10, 2)", "Name": "decimal(38,0) base64", "name_2": "string"},
+    "source_names": {"a": "Name", "Name": "Order Id", "name_2": "name"},
+}
+
+
+def test_wrong_setting_is_a_compile_error(
+    built: tuple[Lake, list[list[str]]], tmp_path: Path
+) -> None:
+    """It names the model and the setting; a right declaration beside it is built."""
+    project = small_project(tmp_path / "project")
+    metas = {f"stg_odd_{number}": meta for number, (meta, _) in enumerate(WRONG)}
+    for name, meta in {**metas, "stg_right": RIGHT}.items():
+        file = project / "models" / "staging" / f"{name}.sql"
+        file.write_text(STAGING.format(meta=meta))
+    write_rejected_rows(project / "models")
+    nodes = built[0].try_dbt("run", "-s", "stg_odd_*", "stg_right", project=project)[
+        "nodes"
+    ]
+    assert nodes["stg_right"]["status"] == "success"
+    for name, (_, said) in zip(metas, WRONG, strict=True):
+        message = nodes[name]["message"]
+        assert f"model '{name}': " in message
+        assert said in message

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from connectors.stack.connect import Connect
 from connectors.stack.stack import CONNECTORS, Stack
-from tests.support.project import PROJECT
 
 pytestmark = pytest.mark.xdist_group("stack")
-
-FOLDER = PROJECT / "connectors"
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
 PRODUCER = "producer.override."
-
-
-def configuration(name: str) -> dict[str, str]:
-    content: dict[str, str] = json.loads((FOLDER / f"{name}.json").read_text())
-    return content
 
 
 def validated(connect: Connect, name: str, config: dict[str, str]) -> dict[str, Any]:
@@ -68,7 +59,7 @@ def test_setting_that_validate_does_not_list_is_read(stack: Stack, name: str) ->
     A ``topic.creation.`` setting that no broker knows fails the connector, which has
     created its topics here.
     """
-    config = configuration(name)
+    config = stack.configuration(name)
     log = stack.logs()["connect"].read_text()
     for key, value in config.items():
         if key.startswith(PRODUCER):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import dedent, indent
 
 import pytest
 
@@ -12,44 +13,29 @@ from tests.support.project import PROJECT, copy_project
 from tests.support.records import Record, flattened, record
 
 
-def example() -> dict[str, str]:
-    """The code blocks of "Your own topic and table", by their language, in order."""
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## Your own topic and table")[2].partition("\n## ")[0]
-    assert "python -m ingest files landing/ && dbt build --profiles-dir profiles" in section
-    blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
-    lines = [
-        (language, "\n".join(line[3:] for line in block.splitlines()) + "\n")
-        for language, block in blocks
-    ]
-    languages = [language for language, _ in lines]
-    assert languages == ["toml", "yaml", "sql", "sql"]
-    names = ["topic", "source", "staging", "silver"]
-    return dict(zip(names, (block for _, block in lines), strict=True))
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of the project, with the example's steps done."""
+    """A copy of the project, with the steps of "Your own topic and table" done."""
     copy = copy_project(tmp_path / "project")
-    block = example()
-
-    topics = copy / "ingest/topics.toml"
-    text = topics.read_text()
-    topics.write_text(text.replace("[topics]\n", "[topics]\n" + block["topic"]))
-    sources = copy / "models/staging/_sources.yml"
-    sources.write_text(
-        sources.read_text().replace("    tables:\n", "    tables:\n" + block["source"])
-    )
-    (copy / "models/staging/stg_vendors.sql").write_text(block["staging"])
-    (copy / "models/silver/vendors.sql").write_text(block["silver"])
-    rejected = copy / "models/silver/rejected_rows.sql"
-    rejected.write_text(
-        rejected.read_text().replace(
-            "    ref('stg_orders'),\n", "    ref('stg_orders'),\n    ref('stg_vendors'),\n"
-        )
-    )
+    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("## Your own topic and table")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```(?:toml|yaml|sql)\n(.*?)```", section, re.DOTALL)
+    topic, source, staging, silver = (dedent(block) for block in blocks)
+    insert(copy / "ingest/topics.toml", "[topics]\n", topic)
+    # The table is an item of a list there, deeper than the step is here.
+    insert(copy / "models/staging/_sources.yml", "    tables:\n", indent(source, 6 * " "))
+    (copy / "models/staging/stg_vendors.sql").write_text(staging)
+    (copy / "models/silver/vendors.sql").write_text(silver)
+    listed = "    ref('stg_orders'),\n"
+    insert(copy / "models/silver/rejected_rows.sql", listed, "    ref('stg_vendors'),\n")
     return copy
+
+
+def insert(file: Path, place: str, text: str) -> None:
+    """Insert lines behind others."""
+    before, found, after = file.read_text().partition(place)
+    assert found
+    file.write_text(before + found + text + after)
 
 
 def vendor(op: str, key: int, lsn: int, **columns: object) -> Record:
@@ -93,11 +79,8 @@ def test_worked_example_of_the_readme(project: Path, lake: Lake) -> None:
     assert (str(first["credit_limit"]), str(first["since"])) == ("99.90", "1989-03-02")
     assert [rows[key]["is_deleted"] for key in (1, 2)] == [False, True]
 
-    staging = project / "models/staging/stg_vendors.sql"
-    staging.write_text(
-        staging.read_text().replace(
-            "'since': 'date',", "'since': 'date',\n        'phone': 'string',"
-        )
+    insert(
+        project / "models/staging/stg_vendors.sql", "'since': 'date',", "'phone': 'string',"
     )
     lake.land([vendor("c", 3, 50, phone="5")])
     assert lake.ingest(str(lake.landing), *topics).code == 0

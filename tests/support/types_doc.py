@@ -63,16 +63,11 @@ def check(page: Page, outcomes: dict[int, Outcome]) -> None:
     With WRITE_TYPES_DOC=1 in the environment, write the page instead.
     """
     text = page.file.read_text(encoding="utf-8")
-    found = replace_matrix(text, page, outcomes)
+    found = text.partition(page.begin)[0] + page.begin + matrix(page, outcomes)
     if os.environ.get("WRITE_TYPES_DOC"):
         page.file.write_text(found, encoding="utf-8")
     else:
         assert text == found, f"{page.file} is out of date: run with WRITE_TYPES_DOC=1"
-
-
-def replace_matrix(text: str, page: Page, outcomes: dict[int, Outcome]) -> str:
-    """The documentation with the matrix of a run in the place of its own."""
-    return text.partition(page.begin)[0] + page.begin + matrix(page, outcomes)
 
 
 def matrix(page: Page, outcomes: dict[int, Outcome]) -> str:

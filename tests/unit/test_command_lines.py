@@ -98,35 +98,18 @@ def test_environment_variables_are_in_the_readme() -> None:
 
     So is what EMR's jobs are given by their template.
     """
-    files = [
-        PROJECT / "Makefile",
-        PROJECT / "ingest" / "java.sh",
-        *(PROJECT / "profiles").glob("*.yml"),
-        *(
-            file
-            for folder in PROJECT.iterdir()
-            if not folder.name.startswith(".")
-            for file in folder.rglob("*.py")
-            if PROJECT / "deploy" not in file.parents
-        ),
-    ]
-    reads = (
-        r"env_var\('(\w+)'",
-        r"environ(?:\.\w+\(|\[)\"(\w+)\"",
-        r"envvar=\"(\w+)\"",
-        r"\$\$?{?(JAVA_HOME|LAKE_\w+)",
-        r"^(?:export )?([A-Z_]+) \?=",
+    files = [PROJECT / "Makefile", *PROJECT.glob("profiles/*.yml")]
+    for folder in PROJECT.iterdir():
+        if folder.name != "deploy" and not folder.name.startswith("."):
+            files += [*folder.rglob("*.py"), *folder.rglob("*.sh")]
+    reads = re.compile(
+        r"""env_var\('(\w+)'|environ(?:\.\w+\(|\[)"(\w+)"|envvar="(\w+)"|"""
+        r"""\$\$?{?(JAVA_HOME|LAKE_\w+)|^(?:export )?([A-Z_]+) \?=""",
+        re.MULTILINE,
     )
-    read = {
-        name
-        for file in files
-        for pattern in reads
-        for name in re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE)
-    }
+    texts = (file.read_text(encoding="utf-8") for file in files)
+    read = {"".join(names) for text in texts for names in reads.findall(text)}
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     section = readme.partition("## Environment variables\n")[2].partition("\n## ")[0]
-    names = re.findall(r"^\| ([^|]+) \|", section, re.MULTILINE)
-    listed = {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
-    assert {name for name in listed if not name.startswith("AWS_")} == {
-        name for name in read if not name.startswith("AWS_")
-    }
+    listed = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", section))
+    assert {name for name in read ^ listed if not name.startswith("AWS_")} == set()
