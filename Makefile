@@ -87,7 +87,9 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	  fi; \
 	done
 	@root="$${LAKE_ROOT:-.lake}"; for lake in "$$root" "$$root/live"; do \
-	  if [ -d "$$lake/stack" ]; then \
+	  if [ -f "$$lake/stack/made-by-cdc-lakehouse" ]; then \
+	    LAKE_ROOT="$$lake" python -m connectors.stack stop --remove || exit 1; \
+	  elif [ -d "$$lake/stack" ]; then \
 	    LAKE_ROOT="$$lake" python -m connectors.stack stop || exit 1; \
 	  fi; \
 	  if [ -d "$$lake/cluster" ]; then \

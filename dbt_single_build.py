@@ -7,8 +7,9 @@ its path whose name starts with ``dbt_`` and instantiates what it lists under ``
 """
 
 import atexit
+import json
 import os
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,17 @@ from lake.metastore import prepare
 from lake.place import lake_root
 from lake.session import is_given, spark_session
 
-# The commands that reach the metastore.
-CONNECTING = {"build", "run", "test", "seed", "show", "source", "snapshot", "compile"}
-CONNECTING |= {"run-operation", "freshness", "generate", "docs", "retry"}
+# The commands that read tables (of `docs generate`, dbt names the second word alone), and
+# those that write some; on a cluster, those that read may run beside them.
+READING = {"test", "show", "compile", "generate", "freshness", "snapshot-freshness"}
 BUILDING = {"build", "run"}
-# Those that write tables; on a cluster, others may run beside them.
-WRITING = {*BUILDING, "seed", "snapshot", "retry", "run-operation"}
+WRITING = {*BUILDING, "seed", "snapshot", "clone", "retry", "run-operation"}
 # The operations that write what the ingest writes, or may.
 WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions"}
 
-_held = ExitStack()
+# This machine's locks, which end with the process, and those that all machines ask for.
+_here = ExitStack()
+_anywhere = ExitStack()
 _names: set[str] = set()
 
 
@@ -48,19 +50,30 @@ class SingleBuild(dbtPlugin):
         flags = get_flags()
         target = getattr(flags, "TARGET", None) or os.environ.get("LAKE_TARGET", "embedded")
         command = getattr(flags, "WHICH", None)
-        if command not in CONNECTING:
+        if command not in READING | WRITING:
             return
         if target == "embedded":
             _prepare_embedded(command)
             add_callback_to_manager(_warn_of_full_disk)
-            _hold(command, getattr(flags, "MACRO", None))
+            _hold(command, _operation(flags))
         elif target in ("cluster", "emr"):
             if not is_given():
                 raise UserError(
                     f"the target `{target}` has no Spark here: run it with spark-submit"
                     " (docs/cluster.md)"
                 )
-            _hold(command, getattr(flags, "MACRO", None))
+            _hold(command, _operation(flags))
+
+
+def _operation(flags: Any) -> str:
+    """The macro that a command runs, without its package; of `retry`, the run before it."""
+    macro = getattr(flags, "MACRO", None)
+    if flags.WHICH == "retry":
+        folder = Path(flags.PROJECT_DIR) / (flags.STATE or flags.TARGET_PATH or "target")
+        with suppress(OSError):  # dbt says so itself
+            results = json.loads((folder / "run_results.json").read_text(encoding="utf-8"))
+            macro = results["args"].get("macro")
+    return (macro or "").rpartition(".")[2]
 
 
 def _prepare_embedded(command: str) -> None:
@@ -79,7 +92,7 @@ def _prepare_embedded(command: str) -> None:
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
     require_room(lake)
-    _enter("dbt build", only_one(lake, "dbt build"))
+    _enter(_here, "dbt build", only_one(lake, "dbt build"))
     prepare()
 
 
@@ -93,32 +106,33 @@ def _warn_of_full_disk(event: EventMsg) -> None:
             fire_event(Note(msg=str(error)), level=EventLevel.WARN)
 
 
-def _hold(command: str, operation: str | None) -> None:
+def _hold(command: str, operation: str) -> None:
     """Open the session, and take the locks that other machines ask for."""
-    session, lake = spark_session(), lake_root()
+    lake = lake_root()
     names = ["dbt build"] if command in WRITING else []
     if operation in WRITING_BRONZE:
-        _enter("ingest", only_one(lake, "ingest"))
+        _enter(_here, "ingest", only_one(lake, "ingest"))
         names.append("ingest")
+    session = spark_session()
+    # Before Spark's own end: then others need not wait until a provider notices.
+    atexit.unregister(_anywhere.close)
+    atexit.register(_anywhere.close)
     for name in names:
-        _enter(f"{name}, anywhere", only_one_anywhere(session, lake, name))
+        _enter(_anywhere, f"{name}, anywhere", only_one_anywhere(session, lake, name))
 
 
-def _enter(name: str, lock: AbstractContextManager[None]) -> None:
+def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> None:
     """Take a lock, once a process, which has it until it ends."""
     if name not in _names:
-        _held.enter_context(lock)
+        stack.enter_context(lock)
         _names.add(name)
 
 
 def release() -> None:
     """Let go of all locks."""
-    _held.close()
+    _anywhere.close()
+    _here.close()
     _names.clear()
-
-
-# Before Spark ends: the others need not wait until a provider notices.
-atexit.register(release)
 
 
 def _has(lake: str, layer: str) -> bool:

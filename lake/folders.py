@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import tempfile
 from pathlib import Path
 
 from lake.errors import UserError
@@ -11,6 +12,8 @@ from lake.errors import UserError
 # In a folder that is ours as a whole, and in one of which parts are.
 MARKER = "made-by-cdc-lakehouse"
 NOTES = f"{MARKER}.list"
+# Where a folder is made that cannot be in the lake's; it outlives a restart.
+ELSEWHERE = "/var/tmp"
 # Below this nothing is begun, and what failed is put down to it.
 LEAST_ROOM = 16 << 20
 
@@ -38,16 +41,37 @@ def claim(folder: Path, text: str) -> None:
     (folder / MARKER).write_text(text)
 
 
+def make_elsewhere(path: Path) -> Path:
+    """Make a folder that another user may enter, and a link to it at ``path``.
+
+    Returns:
+        The folder; it is removed with its link by ``clear``, and by ``make clean``.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-", dir=ELSEWHERE))
+    (folder / MARKER).write_text(_claim_of(path))
+    path.symlink_to(folder)
+    return folder
+
+
 def clear(folder: Path, *keep: str) -> None:
     """Remove what is in a folder but what fits the patterns of ``keep``."""
     # The marker last: a clearing that is cut off can be repeated.
     for path in sorted(folder.glob("*"), key=lambda path: path.name == MARKER):
         if any(path.match(pattern) for pattern in keep):
             continue
-        if path.is_dir() and not path.is_symlink():
+        if path.is_symlink():
+            marker = path / MARKER
+            if marker.exists() and marker.read_text() == _claim_of(path):
+                shutil.rmtree(path.resolve())
+            path.unlink()
+        elif path.is_dir():
             shutil.rmtree(path)
         else:
             path.unlink()
+
+
+def _claim_of(path: Path) -> str:
+    return f"the files of {path.absolute()}, which is a link\n"
 
 
 def note_own(root: str, *names: str) -> None:

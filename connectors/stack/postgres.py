@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ import psycopg2
 
 from connectors.stack.server import DatabaseServer
 from lake.errors import TransientError, UserError
+from lake.folders import make_elsewhere
 
 OLDEST = 15
 SUPERUSER = "postgres"
@@ -65,7 +66,11 @@ def _version(postgres: Path) -> int:
 
 
 class PostgresServer(DatabaseServer):
-    """One server; the folder outlives it, and other processes may stop it."""
+    """One server; the folder outlives it, and other processes may stop it.
+
+    Where root's server has a folder that the server's user cannot enter, as below
+    ``/root``, the folder is made elsewhere, and a link to it takes its place.
+    """
 
     # Every one is given on the command line, so that a folder of an older version of this
     # project starts with them, too.
@@ -79,6 +84,17 @@ class PostgresServer(DatabaseServer):
         "timezone": "UTC",
         "log_timezone": "UTC",
     }
+
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        password: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(folder, port, password, settings)
+        self._link = self.folder
+        self._follow_link()
 
     def start(self, timeout: float = 60) -> None:
         """Start the server, and make its folder first where there is none.
@@ -135,16 +151,13 @@ class PostgresServer(DatabaseServer):
         Raises:
             UserError: a folder on the way is closed; the message names it.
         """
-        if os.geteuid() != 0:
-            return
-        for folder in (*reversed(self.folder.parents), self.folder):
-            is_open = subprocess.run(["test", "-x", folder], **self._run_as())
-            if folder.exists() and is_open.returncode != 0:
-                raise UserError(
-                    "PostgreSQL does not run as root, and the user"
-                    f" '{_server_user().pw_name}' that it runs as cannot enter {folder}:"
-                    f" set LAKE_ROOT to a folder elsewhere, or: chmod o+x {folder}"
-                )
+        closed = self._closed_folder()
+        if closed is not None:
+            raise UserError(
+                "PostgreSQL does not run as root, and the user"
+                f" '{_server_user().pw_name}' that it runs as cannot enter {closed}:"
+                f" set LAKE_ROOT to a folder elsewhere, or: chmod o+x {closed}"
+            )
 
     def stop(self, timeout: float = 60) -> None:
         """End the server: sessions are cut off, what they committed is kept."""
@@ -191,11 +204,16 @@ class PostgresServer(DatabaseServer):
 
     def _make_folder(self, binaries: Path) -> None:
         """``initdb`` beside the data folder, then rename: a broken one is never used."""
+        self._follow_link()
         if self.data.exists():
+            self.require_enterable()
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._link.parent.mkdir(parents=True, exist_ok=True)
+        if self._closed_folder() is not None:
+            make_elsewhere(self._link)
+            self._follow_link()
+        self.folder.mkdir(exist_ok=True)
         self._hand_over(self.folder)
-        self.require_enterable()
         part = self.folder / "data.part"
         shutil.rmtree(part, ignore_errors=True)
         with self._password_file() as password_file:
@@ -209,6 +227,21 @@ class PostgresServer(DatabaseServer):
             shutil.rmtree(part, ignore_errors=True)
             raise UserError(f"initdb failed in {self.folder}: {answer.stderr.strip()}")
         part.rename(self.data)
+
+    def _follow_link(self) -> None:
+        self.folder = self._link.resolve() if self._link.is_symlink() else self._link
+        self.data = self.folder / "data"
+        self.log = self.folder / "server.log"
+
+    def _closed_folder(self) -> Path | None:
+        """The first folder on the way that the server's user cannot enter."""
+        if os.geteuid() != 0:
+            return None
+        for folder in (*reversed(self.folder.parents), self.folder):
+            is_open = subprocess.run(["test", "-x", folder], **self._run_as())
+            if folder.exists() and is_open.returncode != 0:
+                return folder
+        return None
 
     @contextlib.contextmanager
     def _password_file(self) -> Iterator[Path]:

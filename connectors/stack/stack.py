@@ -173,7 +173,6 @@ class Stack:
             self._require_startable(hold_back)
             jars.find_java()
             self.postgres.find_binaries()
-            self.postgres.require_enterable()
             jars.STACK.fetch()
             if not self.is_complete:
                 # What a first start left that was killed; it may hold the ports.

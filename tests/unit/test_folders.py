@@ -11,7 +11,16 @@ from types import SimpleNamespace
 import pytest
 
 from lake.errors import UserError
-from lake.folders import LEAST_ROOM, NOTES, note_own, noted_own, require_room
+from lake.folders import (
+    LEAST_ROOM,
+    NOTES,
+    claim,
+    clear,
+    make_elsewhere,
+    note_own,
+    noted_own,
+    require_room,
+)
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
@@ -37,7 +46,7 @@ def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
             "clean",
         ],
         cwd=folder,
-        env={**os.environ, "LAKE_ROOT": str(root)},
+        env={**os.environ, "LAKE_ROOT": str(root), "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
         check=False,
@@ -110,6 +119,36 @@ def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
     assert (root / "theirs").is_dir()
     assert not (root / "warehouse").exists()
     assert (tmp_path / "outside").is_dir()
+
+
+@pytest.fixture
+def linked(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder elsewhere, which a stack has a link to, beside a link to somebody's."""
+    monkeypatch.setattr("lake.folders.ELSEWHERE", str(tmp_path))
+    claim(root / "stack", "a stack\n")
+    (tmp_path / "theirs").mkdir()
+    (root / "stack" / "theirs").symlink_to(tmp_path / "theirs")
+    folder = make_elsewhere(root / "stack" / "postgres")
+    (folder / "data").mkdir()
+    # Of another stack, which the first one links to, too.
+    claim(root.parent / "other", "a stack\n")
+    (root / "stack" / "other").symlink_to(make_elsewhere(root.parent / "other" / "link"))
+    return folder
+
+
+@pytest.mark.parametrize("by_make", [False, True])
+def test_folder_elsewhere_is_removed_with_its_link(
+    by_make: bool, root: Path, linked: Path, tmp_path: Path
+) -> None:
+    if by_make:
+        clean(tmp_path, root)
+        assert not root.exists()
+    else:
+        clear(root / "stack")
+        assert not list((root / "stack").iterdir())
+    assert not linked.exists()
+    assert (tmp_path / "theirs").is_dir()
+    assert (tmp_path / "other" / "link").resolve().is_dir()
 
 
 @pytest.mark.parametrize("name", ["ingest", "dbt build"])

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,8 +43,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise UserError("the parts would start now")
 
     monkeypatch.setattr(Stack, "_start_parts", fail)
-    # Pytest's folders are root's alone.
-    monkeypatch.setattr(PostgresServer, "require_enterable", lambda server: None)
     monkeypatch.setattr(jars, "find_java", lambda: "java")
     monkeypatch.setattr(jars.JarSet, "fetch", lambda self: False)
     monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
@@ -229,27 +226,6 @@ def test_postgres_has_the_version_of_its_data(
     version.write_text("")
     with pytest.raises(UserError, match="no version"):
         server.find_binaries()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root's servers run as another user")
-def test_folder_that_the_servers_user_cannot_enter_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As below /root; before anything is fetched, and nothing is left there."""
-    folder = fake_postgres(tmp_path / "binaries", "99.1")
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    with tempfile.TemporaryDirectory() as home:  # pytest's folders are closed, too
-        Path(home).chmod(0o755)
-        closed = Path(home) / "closed"
-        closed.mkdir(mode=0o700)
-        monkeypatch.setenv("LAKE_ROOT", str(closed / "lake"))
-        assert main(["start"]) == 1
-        assert [path.name for path in (closed / "lake").glob("stack/*")] == []
-        said = capsys.readouterr().err
-        closed.chmod(0o711)
-        PostgresServer(closed / "lake" / "stack" / "postgres", 1, "").require_enterable()
-    assert f"cannot enter {closed}: set LAKE_ROOT to a folder elsewhere" in said
-    assert said.count("\n") == 1
 
 
 def test_rejected_record_counts_as_ingested(tmp_path: Path) -> None:

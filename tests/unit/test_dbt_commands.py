@@ -1,0 +1,155 @@
+"""Which of dbt's commands get a session and which locks; without starting Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import pytest
+from dbt.cli.main import cli
+from dbt_common.exceptions import DbtRuntimeError
+
+import dbt_single_build
+
+LOCK = "lock of dbt build"
+INGEST = "lock of ingest"
+SESSION = "session"
+EVERYWHERE = "dbt build, for all machines"
+INGEST_EVERYWHERE = "ingest, for all machines"
+
+NOTHING: list[str] = []
+READS = [LOCK, SESSION]
+WRITES = [*READS, EVERYWHERE]
+ERASES = [LOCK, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE]
+# As dbt names them itself: of two words the second.
+COMMANDS = {
+    "build": WRITES,
+    "clean": NOTHING,
+    "clone": WRITES,
+    "compile": READS,
+    # It loads no plugin.
+    "debug": NOTHING,
+    "deps": NOTHING,
+    "freshness": READS,
+    "generate": READS,
+    "init": NOTHING,
+    "list": NOTHING,
+    "ls": NOTHING,
+    "parse": NOTHING,
+    "retry": WRITES,
+    "run": WRITES,
+    "run-operation": WRITES,
+    "seed": WRITES,
+    "serve": NOTHING,
+    "show": READS,
+    "snapshot": WRITES,
+    "snapshot-freshness": READS,
+    "test": READS,
+}
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What a command takes, in this order; its lake holds something."""
+    taken: list[str] = []
+
+    @contextmanager
+    def only_one(lake: str, name: str) -> Iterator[None]:
+        taken.append(f"lock of {name}")
+        yield
+
+    @contextmanager
+    def only_one_anywhere(spark: object, lake: str, name: str) -> Iterator[None]:
+        taken.append(f"{name}, for all machines")
+        yield
+
+    for layer in ("bronze", "silver"):
+        (tmp_path / f"lake/warehouse/{layer}.db").mkdir(parents=True)
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    monkeypatch.delenv("LAKE_METASTORE", raising=False)
+    monkeypatch.delenv("LAKE_TARGET", raising=False)
+    monkeypatch.setattr(dbt_single_build, "only_one", only_one)
+    monkeypatch.setattr(dbt_single_build, "only_one_anywhere", only_one_anywhere)
+    monkeypatch.setattr(dbt_single_build, "spark_session", lambda: taken.append(SESSION))
+    monkeypatch.setattr(dbt_single_build, "add_callback_to_manager", lambda callback: None)
+    yield taken
+    dbt_single_build.release()
+
+
+def start(monkeypatch: pytest.MonkeyPatch, command: str, **flags: object) -> None:
+    """Have dbt load the plugin for a command."""
+    known = {"TARGET": None, "STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
+    flags = known | {"WHICH": command} | flags
+    monkeypatch.setattr(dbt_single_build, "get_flags", lambda: SimpleNamespace(**flags))
+    dbt_single_build.SingleBuild("cdc_lakehouse")
+
+
+def names(command: click.Command) -> Iterator[str]:
+    """All of a group's commands."""
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            yield from names(one) if isinstance(one, click.Group) else [name]
+
+
+def test_every_command_of_dbts_is_known() -> None:
+    assert sorted(names(cli)) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_takes_what_it_needs(
+    command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(monkeypatch, command)
+    assert taken == COMMANDS[command]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("target", ["cluster", "emr"])
+def test_command_on_a_cluster_takes_no_lock_of_one_machine(
+    target: str, command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dbt_single_build, "is_given", lambda: True)
+    start(monkeypatch, command, TARGET=target)
+    assert taken == [part for part in COMMANDS[command] if part != LOCK]
+
+
+def test_command_on_a_cluster_needs_spark_submit(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dbt_single_build, "is_given", lambda: False)
+    with pytest.raises(DbtRuntimeError, match="run it with spark-submit"):
+        start(monkeypatch, "clone", TARGET="cluster")
+    start(monkeypatch, "clone", TARGET="thrift")
+    assert taken == NOTHING
+
+
+@pytest.mark.parametrize("macro", ["erase_key", "cdc_lakehouse.drop_bronze_day"])
+def test_operation_on_bronze_takes_the_ingests_locks(
+    macro: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(monkeypatch, "run-operation", MACRO=macro)
+    assert taken == ERASES
+
+
+def test_other_operation_lets_the_ingest_run(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(monkeypatch, "run-operation", MACRO="compact")
+    assert taken == WRITES
+
+
+@pytest.mark.parametrize("place", ["TARGET_PATH", "STATE", None])
+def test_retry_takes_what_the_run_before_took(
+    place: str | None, taken: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / ("target" if place is None else "results")
+    folder.mkdir()
+    arguments = {"which": "run-operation", "macro": "remove_versions"}
+    (folder / "run_results.json").write_text(json.dumps({"args": arguments}))
+    flags = {"PROJECT_DIR": str(tmp_path)} | ({place: str(folder)} if place else {})
+    start(monkeypatch, "retry", **flags)
+    assert taken == ERASES
