@@ -19,9 +19,10 @@ import requests
 
 from connectors.cluster import jars
 from connectors.stack.jars import PROJECT, find_java
+from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, java_command, wait_until
-from connectors.stack.stack import free_ports, write_secret
+from connectors.stack.stack import write_secret
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
@@ -148,14 +149,13 @@ class Cluster:
         require_own(self.folder)
         jars.fetch()
         self.root.mkdir(parents=True, exist_ok=True)
-        with only_one(str(self.root), "cluster"):
+        with only_one(str(self.root), "cluster"), reserved_ports() as reserve:
             if self.running():
                 raise UserError("the cluster is running, or was not stopped: stop it first")
             self._clear()
             claim(self.folder, "a cluster, made by python -m connectors.cluster\n")
             write_secret(self.password_file, secrets.token_urlsafe(24))
-            with free_ports() as free_port:
-                self._set_up(Ports(*(free_port() for _ in fields(Ports))))
+            self._set_up(Ports(*(reserve() for _ in fields(Ports))))
             self.state_file.write_text(json.dumps(asdict(self.ports)))
             try:
                 self._start_parts()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import secrets
 import shlex
-import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from connectors.postgres.load import Source, load
 from connectors.stack import jars
 from connectors.stack.broker import Broker
 from connectors.stack.connect import Connect
+from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
 from lake.errors import TransientError, UserError
@@ -168,7 +168,7 @@ class Stack:
                 folder is not the stack's own, or a part does not come up; the message
                 has its reason.
         """
-        with only_one(str(self.root), "stack"):
+        with only_one(str(self.root), "stack"), reserved_ports() as reserve:
             self._load()  # another start may have ended since
             self._require_startable(hold_back)
             jars.find_java()
@@ -178,7 +178,7 @@ class Stack:
                 # What a first start left that was killed; it may hold the ports.
                 self._stop_parts(set(self.running()))
             ran = set(self.running())
-            chosen = self._choose_ports(ports or {}, ran)
+            chosen = self._choose_ports(ports or {}, ran, reserve)
             if not self.is_complete:
                 self._clear()
             try:
@@ -453,7 +453,9 @@ class Stack:
                 " python -m connectors.stack stop --remove"
             )
 
-    def _choose_ports(self, wanted: dict[str, int], ran: set[str]) -> Ports:
+    def _choose_ports(
+        self, wanted: dict[str, int], ran: set[str], reserve: Callable[..., int]
+    ) -> Ports:
         owners = {"postgres": "postgres", "kafka": "broker", "controller": "broker"}
         last = asdict(self.ports)
         running = {name for name in last if owners.get(name, name) in ran}
@@ -467,17 +469,17 @@ class Stack:
             if port in chosen.values():
                 other = next(part for part, its in chosen.items() if its == port)
                 raise UserError(f"port {port} is wanted for {other} and for {name}")
-            if not _is_free(port):
-                raise UserError(f"port {port}, wanted for {name}, is in use")
-            chosen[name] = port
-        with free_ports() as free_port:
-            for name, port in last.items():
-                if name in chosen:
-                    continue
-                taken = set(chosen.values())
-                if not port or port in taken or not _is_free(port):
-                    port = next(free for free in iter(free_port, 0) if free not in taken)
-                chosen[name] = port
+            try:
+                chosen[name] = reserve(port)
+            except OSError as error:
+                raise UserError(f"port {port}, wanted for {name}, is in use") from error
+        for name, port in last.items():
+            if name in chosen:
+                continue
+            try:
+                chosen[name] = reserve(0 if port in chosen.values() else port)
+            except OSError:  # another program took it while this part did not run
+                chosen[name] = reserve()
         return Ports(**chosen)
 
     def _write_state(self) -> None:
@@ -535,31 +537,3 @@ def write_secret(path: Path, text: str) -> None:
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(text)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as server:
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            server.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-@contextmanager
-def free_ports() -> Iterator[Callable[[], int]]:
-    """Gives ports that are free now; they are all different."""
-    held: list[socket.socket] = []
-
-    def free_port() -> int:
-        held.append(socket.socket())
-        held[-1].bind(("127.0.0.1", 0))
-        port: int = held[-1].getsockname()[1]
-        return port
-
-    try:
-        yield free_port
-    finally:
-        for server in held:
-            server.close()

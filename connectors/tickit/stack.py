@@ -23,10 +23,11 @@ from connectors.stack.mariadb import (
     replication_rights,
     statements,
 )
+from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.processes import wait_until
 from connectors.stack.registry import SchemaRegistry
-from connectors.stack.stack import SECRETS_FOLDER, free_ports, write_secret
+from connectors.stack.stack import SECRETS_FOLDER, write_secret
 from connectors.tickit.generator import Row, Tickit
 from lake.errors import TransientError, UserError
 
@@ -83,7 +84,7 @@ class TickitStack:
 
     Args:
         folder: keeps everything; the databases' users must be able to enter it.
-        free_port: gives ports.
+        free_port: gives ports; they are free until the servers have started.
         rows: what the databases hold at first.
     """
 
@@ -305,12 +306,12 @@ def running(folder: Path, rows: Tickit) -> Iterator[TickitStack]:
         UserError: a part is missing, or does not come up.
     """
     require_parts()
-    with free_ports() as free_port:
-        stack = TickitStack(folder, free_port, rows)
-    stack.postgres.require_enterable()
-    stack.stop()  # what a run that was killed left
-    try:
-        stack.start()
-        yield stack
-    finally:
-        stack.stop()
+    with reserved_ports() as reserve:
+        stack = TickitStack(folder, reserve, rows)
+        stack.postgres.require_enterable()
+        stack.stop()  # what a run that was killed left
+        try:
+            stack.start()
+            yield stack
+        finally:
+            stack.stop()

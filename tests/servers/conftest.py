@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pytest
 
 from connectors.stack import jars
 from connectors.stack.postgres import PostgresServer, find_binaries
-from connectors.stack.stack import Stack
+from connectors.stack.stack import Ports, Stack
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.required import missing, required
 from tests.support.trino_server import Trino
 
@@ -53,9 +54,10 @@ def fast_stack() -> Iterator[None]:
 
 
 def start_stack(stack: Stack, hold_back: int | None = None) -> None:
-    """Start a stack for the first time; again where another program took a port."""
-    # It chooses its ports itself.
-    start_on_free_ports(lambda _: stack.start(hold_back=hold_back))
+    """Start a stack for the first time, at ports that it finds again after a kill."""
+    stack.start(
+        hold_back=hold_back, ports={port.name: free_port() for port in fields(Ports)}
+    )
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from ingest.topics import read_topics
 from tests.conftest import NewLake
 from tests.servers.conftest import start_stack
 from tests.support.lake import Ingested, Lake
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.records import Row
 from tests.support.registry import FakeRegistry
 from tests.support.required import required
@@ -137,14 +137,9 @@ def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[Stack]:
 def registry(stack: Stack) -> Iterator[SchemaRegistry]:
     with required():
         jars.REGISTRY.fetch()
-
-    def start(free_port: Any) -> SchemaRegistry:
-        registry = SchemaRegistry(stack.folder, free_port())
-        registry.start()
-        registry.wait_until_ready()
-        return registry
-
-    registry = start_on_free_ports(start)
+    registry = SchemaRegistry(stack.folder, free_port())
+    registry.start()
+    registry.wait_until_ready()
     # From then on the global id of a schema is not its content's.
     for name in ("first", "second"):
         requests.post(

@@ -19,7 +19,7 @@ from connectors.stack.broker import Broker
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
 from tests.support.lake import Ingested, Lake
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.project import PROJECT
 from tests.support.records import TOPIC, flattened
 
@@ -34,14 +34,9 @@ def event(lsn: int) -> str:
 def broker(servers: None, stack_root: Path) -> Iterator[Broker]:
     folder = stack_root / "kafka-only"
     folder.mkdir()
-
-    def start(free_port: Callable[[], int]) -> Broker:
-        broker = Broker(folder, free_port(), free_port())
-        broker.start()
-        broker.wait_until_ready()
-        return broker
-
-    broker = start_on_free_ports(start)
+    broker = Broker(folder, free_port(), free_port())
+    broker.start()
+    broker.wait_until_ready()
     yield broker
     broker.process.kill()
 

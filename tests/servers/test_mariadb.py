@@ -38,7 +38,6 @@ from tests.support.mariadb_source import (
     write_shop,
 )
 from tests.support.mariadb_types import TYPES
-from tests.support.ports import start_on_free_ports
 from tests.support.project import copy_project
 from tests.support.records import Row
 from tests.support.required import required
@@ -65,18 +64,9 @@ def mariadb() -> Iterator[MariaDBStack]:
         jars.MARIADB.fetch()
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # MariaDB's own user must enter it
-
-    def start(free_port: Any) -> MariaDBStack:
-        stack = MariaDBStack(root / "stack", "datalake", free_port)
-        try:
-            stack.start()
-        except BaseException:
-            stack.stop()
-            raise
-        return stack
-
-    stack = start_on_free_ports(start)
+    stack = MariaDBStack(root / "stack", "datalake")
     try:
+        stack.start()
         yield stack
     finally:
         stack.stop()

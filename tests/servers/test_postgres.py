@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
@@ -33,7 +33,7 @@ from connectors.postgres.load import Source, existing, load
 from connectors.stack.postgres import PostgresServer, find_binaries
 from demo.landing import EVENTS, recorded
 from lake.errors import UserError
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.project import PROJECT
 from tests.support.records import UNAVAILABLE
 from tests.support.required import required
@@ -87,12 +87,9 @@ def running(folder: Path, settings: dict[str, str]) -> Iterator[PostgresServer]:
 
 
 def start_server(folder: Path, settings: dict[str, str] | None = None) -> PostgresServer:
-    def start(free_port: Callable[[], int]) -> PostgresServer:
-        server = PostgresServer(folder, free_port(), PASSWORD, settings)
-        server.start()
-        return server
-
-    return start_on_free_ports(start)
+    server = PostgresServer(folder, free_port(), PASSWORD, settings)
+    server.start()
+    return server
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from tests.conftest import NewLake
 from tests.support import avro
 from tests.support.aws import Aws
 from tests.support.lake import Ingested, Lake
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.records import Row
 from tests.support.required import required
 from tests.support.tickit import (
@@ -121,18 +121,9 @@ def stack() -> Iterator[TickitStack]:
         require_parts()
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # the databases' own users must enter it
-
-    def start(free_port: Any) -> TickitStack:
-        stack = TickitStack(root / "stack", free_port, Tickit(SCALE))
-        try:
-            stack.start()
-        except BaseException:
-            stack.stop()
-            raise
-        return stack
-
-    stack = start_on_free_ports(start)
+    stack = TickitStack(root / "stack", free_port, Tickit(SCALE))
     try:
+        stack.start()
         yield stack
     finally:
         stack.stop()

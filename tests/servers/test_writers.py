@@ -16,9 +16,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from connectors.stack.stack import free_ports
 from demo.landing import land
 from tests.support.aws import Aws, rows
+from tests.support.ports import free_port
 from tests.support.project import PROJECT
 
 ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -30,8 +30,7 @@ SESSION_SECONDS = 6
 def lock_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file that LAKE_LOCK names; its ZooKeeper runs."""
     folder = tmp_path_factory.mktemp("zookeeper")
-    with free_ports() as free_port:
-        port = free_port()
+    port = free_port()
     settings = folder / "zoo.cfg"
     settings.write_text(
         f"tickTime=1000\ndataDir={folder}/data\nclientPort={port}\n"

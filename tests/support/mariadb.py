@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from connectors.stack import jars
@@ -14,6 +13,7 @@ from connectors.stack.connect import Connect
 from connectors.stack.mariadb import MariaDBServer, replication_rights
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import SECRETS_FOLDER, write_secret
+from tests.support.ports import free_port
 
 CONNECTOR = "source-mariadb"
 # No test loses the machine's power; the binary log is written before a commit ends.
@@ -26,10 +26,9 @@ class MariaDBStack:
     Args:
         folder: keeps everything; MariaDB's own user must be able to enter it.
         database: the database that Debezium reads.
-        free_port: gives ports.
     """
 
-    def __init__(self, folder: Path, database: str, free_port: Callable[[], int]) -> None:
+    def __init__(self, folder: Path, database: str) -> None:
         self.folder = folder
         self.database = database
         self.server = MariaDBServer(

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 from prometheus_client import REGISTRY
 
-from connectors.stack.stack import free_ports
+from connectors.stack.ports import reserved_ports
 from ingest import metrics
 from lake.errors import UserError
 from tests.support.project import PROJECT
@@ -30,9 +30,9 @@ def test_dashboard_draws_series_that_exist() -> None:
 
 def test_metrics_are_served() -> None:
     metrics.builds.labels("succeeded").inc()
-    with free_ports() as free_port:
-        port = free_port()
-    metrics.serve(port)
+    with reserved_ports() as reserve:
+        port = reserve()
+        metrics.serve(port)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     assert re.search(r'^cdc_lakehouse_builds_total\{outcome="succeeded"\} \d', text, re.M)

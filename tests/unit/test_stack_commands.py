@@ -19,8 +19,9 @@ import pytest
 
 from connectors.stack import jars, postgres
 from connectors.stack.__main__ import main
+from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import PostgresServer, find_binaries
-from connectors.stack.stack import FINISHED, UNFINISHED, Stack, free_ports
+from connectors.stack.stack import FINISHED, UNFINISHED, Stack
 from demo import live
 from ingest.status import lake_status
 from lake.errors import UserError
@@ -55,15 +56,15 @@ PORTS = ("postgres", "kafka", "controller", "connect")
 @pytest.fixture
 def refusing_ports() -> Iterator[dict[str, int]]:
     """Ports that refuse connections, and that no other program gets meanwhile."""
-    with free_ports() as free_port:
-        yield {name: free_port() for name in PORTS}
+    with reserved_ports() as reserve:
+        yield {name: reserve() for name in PORTS}
 
 
 def write_state(root: Path, ports: dict[str, int] | None = None) -> Stack:
     """A stack as its first start leaves it."""
     if ports is None:
-        with free_ports() as free_port:
-            ports = {name: free_port() for name in PORTS}
+        with reserved_ports() as reserve:
+            ports = {name: reserve() for name in PORTS}
     claim(root / "stack", FINISHED)
     state = {"ports": ports, "connectors": ["source-outbox"]}
     (root / "stack" / "state.json").write_text(json.dumps(state))
@@ -251,8 +252,8 @@ def test_invalid_port_is_an_error(port: str, capsys: pytest.CaptureFixture[str])
 def test_two_parts_do_not_share_a_port(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with free_ports() as free_port:
-        port = str(free_port())
+    with reserved_ports() as reserve:
+        port = str(reserve())
     assert main(["start", "--kafka-port", port, "--connect-port", port]) == 1
     assert f"port {port} is wanted for kafka and for connect" in capsys.readouterr().err
     assert not (root / "stack").exists()
@@ -260,12 +261,16 @@ def test_two_parts_do_not_share_a_port(
 
 def test_requested_port_is_taken_from_another_part(root: Path) -> None:
     stack = write_state(root)
-    chosen = stack._choose_ports({"kafka": stack.ports.postgres}, set())
+    with reserved_ports() as reserve:
+        chosen = stack._choose_ports({"kafka": stack.ports.postgres}, set(), reserve)
     assert chosen.kafka == stack.ports.postgres
     assert chosen.connect == stack.ports.connect
     assert len({*vars(chosen).values()}) == 4
-    with pytest.raises(UserError, match="wanted for postgres and for kafka"):
-        stack._choose_ports({"kafka": stack.ports.postgres}, {"postgres"})
+    with (
+        reserved_ports() as reserve,
+        pytest.raises(UserError, match="wanted for postgres and for kafka"),
+    ):
+        stack._choose_ports({"kafka": stack.ports.postgres}, {"postgres"}, reserve)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
