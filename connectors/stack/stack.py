@@ -174,7 +174,7 @@ class Stack:
             jars.find_java()
             self.postgres.find_binaries()
             self.postgres.require_enterable()
-            jars.STACK.fetch()
+            jars.fetch(*jars.STACK)
             if not self.is_complete:
                 # What a first start left that was killed; it may hold the ports.
                 self._stop_parts(set(self.running()))
