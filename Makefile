@@ -61,6 +61,7 @@ test-all: setup s3 ## every test, also those of real servers, but for make night
 	@python -m pytest tests --junitxml=reports/test-all.xml
 
 test-servers: setup s3 ## of each real server the smallest test that notices that it broke
+	@python -m tests.downloads
 	@python -m pytest tests/servers -m smoke --junitxml=reports/test-servers.xml
 
 nightly: setup s3 ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours

@@ -18,7 +18,7 @@ import boto3
 import requests
 
 from connectors.cluster import jars
-from connectors.stack.jars import PROJECT, find_java
+from connectors.stack.jars import METASTORE, PROJECT, find_java
 from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, java_command, wait_until
@@ -397,7 +397,7 @@ class Cluster:
             conf / "create.properties",
             "".join(f"{name}={value}\n" for name, value in properties.items()),
         )
-        class_path = ":".join([str(conf), f"{jars.METASTORE}/*", f"{jars.SPARK}/*"])
+        class_path = ":".join([str(conf), f"{METASTORE}/*", f"{jars.SPARK}/*"])
         made = subprocess.run(
             java_command(
                 "128m",

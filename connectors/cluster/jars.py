@@ -1,4 +1,4 @@
-"""The jars of the cluster: PySpark's own, and those of ``pom.xml``, copied once."""
+"""The jars of the cluster: PySpark's own, and those that were fetched."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ from pathlib import Path
 
 import pyspark
 
-from connectors.stack.jars import PROJECT, JarSet
+from connectors.stack.jars import PROJECT
+from connectors.stack.jars import fetch as fetch_profiles
 from lake.errors import UserError
 from lake.settings import class_path
 
-JARS = PROJECT / ".venv" / "cluster"
-METASTORE = JARS / "metastore"
 SPARK_HOME = Path(pyspark.__file__).parent
 SPARK = SPARK_HOME / "jars"
 
 
-def fetch() -> bool:
-    """Make the folder ``METASTORE`` what the pom says.
-
-    Returns:
-        Whether anything had to be fetched.
+def fetch() -> None:
+    """Fetch what the metastore needs beside PySpark's jars.
 
     Raises:
         UserError: Maven is missing, or it failed, or another jar was not fetched yet.
     """
     s3()
-    pom = Path(__file__).with_name("pom.xml")
-    return JarSet(pom, {"metastore": METASTORE}, JARS / "pom.sha256").fetch()
+    fetch_profiles("metastore")
 
 
 def s3() -> list[Path]:

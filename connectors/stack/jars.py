@@ -1,4 +1,4 @@
-"""The jars of the stack, copied by Maven from ``connectors/pom.xml``, once."""
+"""The jars of the local servers, which Maven copies from ``connectors/pom.xml``."""
 
 from __future__ import annotations
 
@@ -10,110 +10,78 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from connectors.stack.downloads import download_once
 from lake.errors import UserError
 
 PROJECT = Path(__file__).parents[2]
 POM = PROJECT / "connectors" / "pom.xml"
-MARIADB_POM = PROJECT / "connectors" / "mariadb" / "pom.xml"
-JARS = PROJECT / ".venv" / "stack"
-KAFKA = JARS / "kafka"
-PLUGINS = JARS / "plugins"
-REGISTRY_FOLDER = JARS / "registry"
+FOLDER = PROJECT / ".venv" / "stack"
+KAFKA = FOLDER / "kafka"
+PLUGINS = FOLDER / "plugins"
+REGISTRY = FOLDER / "registry"
+METASTORE = FOLDER / "metastore"
+TRINO = FOLDER / "trino"
+# Where the jars of each of the pom's profiles go.
+FOLDERS = {
+    "kafka": KAFKA,
+    "debezium": PLUGINS / "debezium",
+    "mariadb": PLUGINS / "mariadb",
+    "apicurio": PLUGINS / "apicurio",
+    "registry": REGISTRY,
+    "metastore": METASTORE,
+    "trino": TRINO,
+}
+# The profiles of the stack: Kafka, Connect, Debezium for PostgreSQL, the Avro converter.
+STACK = ("kafka", "debezium", "apicurio")
 # Connect looks up its plugins by files like this one, which the archive lacks.
 SERVICE = "META-INF/services/org.apache.kafka.connect.storage.Converter"
 CONVERTER = "io.apicurio.registry.utils.converter.AvroConverter"
 OLDEST_JAVA = 17
 
 
-@dataclass(frozen=True)
-class JarSet:
-    """Jars that are fetched together, once.
+def fetch(*profiles: str) -> None:
+    """Make the folders of some profiles hold what the pom says.
 
-    Attributes:
-        pom: lists them.
-        folders: where those of each of the pom's profiles go.
-        stamp: the file that remembers which pom it was.
-        finish: what is done with them then.
+    Raises:
+        UserError: Maven is missing, or it failed.
     """
-
-    pom: Path
-    folders: Mapping[str, Path]
-    stamp: Path
-    finish: Callable[[], None] = lambda: None
-
-    def fetch(self) -> bool:
-        """Copy the jars into their folders, where the pom has changed.
-
-        Returns:
-            Whether anything had to be fetched.
-
-        Raises:
-            UserError: Maven is missing, or it failed.
-        """
-        digest = hashlib.sha256(self.pom.read_bytes()).hexdigest()
-        if self.stamp.exists() and self.stamp.read_text() == digest:
-            return False
-        maven = shutil.which("mvn")
-        if maven is None:
-            raise UserError(
-                f"Maven fetches {', '.join(self.folders)}, and there is no `mvn` on this"
-                " machine; install it: apt-get install maven"
-            )
-        self.stamp.unlink(missing_ok=True)
-        for profile, folder in self.folders.items():
-            shutil.rmtree(folder, ignore_errors=True)
-            command = [maven, "-B", "-q", "-f", str(self.pom), "-P", profile]
-            command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
-            answer = subprocess.run(
-                [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
-            )
-            if answer.returncode != 0:
-                said = answer.stdout.strip() or answer.stderr.strip()
-                raise UserError(f"Maven cannot fetch the jars of {self.pom}: {said[:2000]}")
-        self.finish()
-        self.stamp.write_text(digest)
-        return True
+    version = hashlib.sha256(POM.read_bytes()).hexdigest()
+    for profile in profiles:
+        download_once(FOLDERS[profile], version, partial(_copy, profile))
 
 
-def _unpack(folder: Path) -> None:
-    """Put what an archive in a folder holds in its place."""
+def _copy(profile: str, folder: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise UserError(
+            f"Maven fetches {profile}, and there is no `mvn` on this machine; install it:"
+            " apt-get install maven"
+        )
+    command = [maven, "-B", "-q", "-f", str(POM), "-P", profile]
+    command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
+    answer = subprocess.run(
+        [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
+    )
+    if answer.returncode != 0:
+        said = answer.stdout.strip() or answer.stderr.strip()
+        raise UserError(f"Maven cannot fetch {profile} of {POM}: {said[:2000]}")
     for archive in folder.glob("*.tar.gz"):
         with tarfile.open(archive) as content:
             content.extractall(folder, filter="data")
         archive.unlink()
+    if profile == "apicurio":
+        _mend_converter(folder)
 
 
-def _unpack_registry() -> None:
-    _unpack(REGISTRY_FOLDER)
-
-
-def _unpack_converter() -> None:
-    folder = PLUGINS / "apicurio"
-    _unpack(folder)
+def _mend_converter(folder: Path) -> None:
     # Connect has its own, newer one.
     for older in folder.glob("connect-json-*.jar"):
         older.unlink()
     with zipfile.ZipFile(folder / "services.jar", "w") as jar:
         jar.writestr(SERVICE, CONVERTER)
-
-
-# Kafka, Connect and Debezium for PostgreSQL.
-STACK = JarSet(
-    POM,
-    {"kafka": KAFKA, "debezium": PLUGINS / "debezium", "apicurio": PLUGINS / "apicurio"},
-    JARS / "pom.sha256",
-    _unpack_converter,
-)
-# Debezium's connector for MariaDB, beside the other plugins.
-MARIADB = JarSet(MARIADB_POM, {"mariadb": PLUGINS / "mariadb"}, JARS / "mariadb.sha256")
-# Apicurio's registry.
-REGISTRY = JarSet(
-    POM, {"registry": REGISTRY_FOLDER}, JARS / "registry.sha256", _unpack_registry
-)
 
 
 def find_java() -> str:

@@ -38,8 +38,8 @@ class SchemaRegistry:
         return f"{self.root}/apis/ccompat/v7"
 
     def start(self) -> None:
-        """Start it without waiting; its jars are ``jars.REGISTRY``."""
-        [runner] = jars.REGISTRY_FOLDER.glob("*-runner.jar")
+        """Start it without waiting; its jars are in ``jars.REGISTRY``."""
+        [runner] = jars.REGISTRY.glob("*-runner.jar")
         options = (
             f"-Dquarkus.http.port={self.port}",
             "-Dquarkus.http.host=127.0.0.1",

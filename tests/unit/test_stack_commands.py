@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
-from connectors.stack import jars, postgres
+from connectors.stack import downloads, jars, postgres
 from connectors.stack.__main__ import main
+from connectors.stack.downloads import download_once
 from connectors.stack.ports import reserved_ports
 from connectors.stack.postgres import PostgresServer, find_binaries
 from connectors.stack.stack import FINISHED, UNFINISHED, Stack
@@ -45,7 +46,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(Stack, "_start_parts", fail)
     monkeypatch.setattr(jars, "find_java", lambda: "java")
-    monkeypatch.setattr(jars.JarSet, "fetch", lambda self: False)
+    monkeypatch.setattr(jars, "fetch", lambda *profiles: None)
     monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
     return root
 
@@ -460,5 +461,32 @@ def test_old_java_is_an_error(
 
 def test_missing_maven_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(jars.FOLDERS, "kafka", tmp_path / "kafka")
     with pytest.raises(UserError, match="apt-get install maven"):
-        replace(jars.STACK, stamp=tmp_path / "stamp").fetch()
+        jars.fetch("kafka")
+
+
+def test_of_two_processes_one_downloads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(downloads, "LOCK", tmp_path / ".venv" / "lock")
+    jar = tmp_path / "jars" / "jar"
+    versions = []
+
+    def fetch(version: str) -> None:
+        def fill(folder: Path) -> None:
+            versions.append(version)
+            assert list(folder.iterdir()) == []
+            jar.write_text(version)
+            assert version != "broken"
+
+        download_once(jar.parent, version, fill)
+
+    # The lock is of an open file, so that threads wait for each other as processes do.
+    with ThreadPoolExecutor(8) as processes:
+        list(processes.map(fetch, ["1"] * 8))
+    assert (versions, jar.read_text()) == (["1"], "1")
+    with pytest.raises(AssertionError):
+        fetch("broken")
+    fetch("1")
+    assert (versions, jar.read_text()) == (["1", "broken", "1"], "1")

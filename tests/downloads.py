@@ -1,0 +1,34 @@
+"""Download what the tests of real servers need, before they run in several processes.
+
+``python -m tests.downloads``
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+
+from connectors.stack import jars
+from lake.errors import UserError
+from tests.support import trino_server
+from tests.support.own_environment import REQUIREMENTS, own_environment
+
+DOWNLOADS: dict[str, Callable[[], object]] = {
+    "Kafka, Connect and Debezium": partial(jars.fetch, *jars.STACK),
+    "Debezium's connector for MariaDB": partial(jars.fetch, "mariadb"),
+    "Apicurio's registry": partial(jars.fetch, "registry"),
+    "the jars of Hive's metastore": partial(jars.fetch, "metastore"),
+    "Trino and its Java": trino_server.fetch,
+    **{f"the Python of {name}": partial(own_environment, name) for name in REQUIREMENTS},
+}
+
+if __name__ == "__main__":
+    for name, download in DOWNLOADS.items():
+        begin = time.monotonic()
+        try:
+            download()
+        except UserError as error:
+            sys.exit(f"tests.downloads: {error}")
+        print(f"{name}: there after {time.monotonic() - begin:.0f} s", flush=True)
