@@ -69,12 +69,13 @@ def aws() -> Iterator[Aws]:
     server.stop()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep a module in one process, as its lake is; modules may name a group they share."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep a module in one process, as its lake is; modules may name a group they share.
+
+    pytest-xdist takes note of groups when all is collected, before hooks of a conftest.
+    """
+    if item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
