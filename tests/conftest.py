@@ -69,20 +69,9 @@ def aws() -> Iterator[Aws]:
     server.stop()
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep a module in one process, as its lake is; modules may name a group they share.
-
-    pytest-xdist takes note of groups when all is collected, before hooks of a conftest.
-    """
-    if item.get_closest_marker("xdist_group") is None:
-        item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print how to run each failure again."""
     stats = terminalreporter.stats
     failed = [*stats.get("failed", []), *stats.get("error", [])]
-    # pytest-xdist appends the group to a name.
-    names = (report.nodeid.rpartition("@")[0] or report.nodeid for report in failed)
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(report.nodeid for report in failed):
         terminalreporter.write_line(f"run it again: pytest -n0 {shlex.quote(name)}")

@@ -9,8 +9,6 @@ import pytest
 from connectors.stack.connect import Connect
 from connectors.stack.stack import CONNECTORS, Stack
 
-pytestmark = pytest.mark.xdist_group("stack")
-
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
 PRODUCER = "producer.override."

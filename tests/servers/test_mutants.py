@@ -30,8 +30,6 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 SEED = 20_261_123
 COUNT = 400
-# Processes take them group by group, whichever is free.
-GROUPS = 8
 NOT_COPIED = shutil.ignore_patterns(".*", "target", "logs", "__pycache__")
 
 
@@ -72,9 +70,8 @@ def mutants(*, of_histories: bool) -> list[Any]:
     for number, each in enumerate(listed, 1):
         mutant = Mutant(**each)
         if of_histories != bool(mutant.tests):
-            marks = [pytest.mark.xdist_group(f"mutants-{number % GROUPS}")]
-            if mutant.equal:
-                marks.append(pytest.mark.xfail(strict=True, reason=mutant.equal))
+            known = pytest.mark.xfail(strict=True, reason=mutant.equal)
+            marks = [known] if mutant.equal else []
             name = f"{number}-{Path(mutant.file).stem}"
             found.append(pytest.param(mutant, marks=marks, id=name))
     return found

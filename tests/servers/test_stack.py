@@ -22,8 +22,6 @@ from lake.errors import UserError
 from lake.folders import MARKER
 from tests.support.project import PROJECT
 
-pytestmark = pytest.mark.xdist_group("stack")
-
 OUTBOX = "demo.datalake.cdc_events/0"
 ORDERS = "demo.datalake.orders/0"
 PARTS = ("connect", "broker", "postgres")

@@ -25,7 +25,7 @@ from tests.support.project import PROJECT, copy_project
 from tests.support.source import QUESTIONS, answers, gold_rows
 from tests.support.trino_server import Trino
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("stack")]
+pytestmark = pytest.mark.timeout(900)
 
 ANALYSES = sorted(path.name for path in (PROJECT / "analyses").glob("*.sql"))
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]

@@ -14,7 +14,7 @@ from tests.support.types_matrix import TYPES, Type, Value
 from tests.support.types_outcomes import Outcome, cases, outcomes_of, wrong_ways
 from tests.support.types_source import TypesSource, declare
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("stack")]
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture(scope="module")
