@@ -30,21 +30,21 @@ CLUSTER = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/events/0a1b-1"
 BUCKET = f"cdc-lakehouse-lake-{ACCOUNT}-us-east-1"
 PREFIX = "cdc-lakehouse-lake-"
 NETWORK = {"SubnetIds": "subnet-1,subnet-2,subnet-3", "SecurityGroupIds": "sg-1"}
-PARAMETERS: dict[str, dict[str, str]] = {
-    "storage": {},
-    "streaming": {"VpcId": "vpc-1", "SubnetIds": NETWORK["SubnetIds"]},
-    "connectors": {"ClusterArn": CLUSTER, "BootstrapServers": "b-1:9098", **NETWORK},
-    "jobs": {},
-    "schedule": {"ClusterName": "events", "SourceInstance": "shop"},
-}
 # moto's CloudFormation warns of each type that it ignores.
 pytestmark = pytest.mark.filterwarnings("ignore:Tried to parse")
 
 
 def create(lake: str, **parameters: dict[str, str]) -> Stacks:
+    """The stacks of a lake, some of them with other parameters than those of most."""
     vpc = boto3.client("ec2").create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    streaming = PARAMETERS["streaming"] | {"VpcId": vpc}
-    return Stacks(lake, PARAMETERS | {"streaming": streaming} | parameters)
+    of_most: dict[str, dict[str, str]] = {
+        "storage": {},
+        "streaming": {"VpcId": vpc, "SubnetIds": NETWORK["SubnetIds"]},
+        "connectors": {"ClusterArn": CLUSTER, "BootstrapServers": "b-1:9098", **NETWORK},
+        "jobs": {},
+        "schedule": {"ClusterName": "events", "SourceInstance": "shop"},
+    }
+    return Stacks(lake, of_most | parameters)
 
 
 @pytest.fixture(scope="module")

@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from urllib3.util import Retry
 
 from ingest import registry as module
 from ingest.registry import IdKind, Registry, UnknownSchemaError
-from lake.errors import DONE, FAILED, TRY_AGAIN, UserError
+from lake.errors import FAILED, TRY_AGAIN, UserError
 from tests.support.registry import FakeRegistry
 
 SCHEMA = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "int"}]}
-TEXT = '{"type": "record", "name": "A", "fields": [{"name": "a", "type": "int"}]}'
+TEXT = json.dumps(SCHEMA)
+APICURIO = "/apis/registry/v2"
 
 
 @pytest.fixture
@@ -28,15 +30,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRegistry]:
     server = FakeRegistry()
     yield server
     server.stop()
-
-
-def code_of(server: FakeRegistry, number: int, kind: IdKind = IdKind.FRAMED) -> int:
-    """The exit code that a look-up would end a command with."""
-    try:
-        Registry(server.url).schema(kind, number)
-    except UserError as error:
-        return error.exit_code
-    return DONE
 
 
 @pytest.mark.parametrize("kind", [IdKind.FRAMED, IdKind.CONTENT])
@@ -58,8 +51,8 @@ def test_schema_by_apicurios_own_interface(
     server: FakeRegistry, kind: IdKind, address: str
 ) -> None:
     server.add_apicurio(address.removesuffix("s"), 7, SCHEMA)
-    assert Registry(f"{server.url}/apis/registry/v2").schema(kind, 7) == TEXT
-    path = f"/apis/registry/v2/ids/{address}/7"
+    assert Registry(f"{server.url}{APICURIO}").schema(kind, 7) == TEXT
+    path = f"{APICURIO}/ids/{address}/7"
     assert server.asked == [path, f"{path}/references"]
 
 
@@ -71,7 +64,7 @@ def test_global_id_at_confluents_interface_is_an_error(server: FakeRegistry) -> 
     assert server.asked == []
 
 
-@pytest.mark.parametrize("path", ["", "/apis/registry/v2"])
+@pytest.mark.parametrize("path", ["", APICURIO])
 def test_unknown_id(server: FakeRegistry, path: str) -> None:
     with pytest.raises(UnknownSchemaError, match="the registry has no schema 8"):
         Registry(f"{server.url}{path}").schema(IdKind.FRAMED, 8)
@@ -83,35 +76,28 @@ def test_schema_that_is_no_avro(server: FakeRegistry) -> None:
         Registry(server.url).schema(IdKind.FRAMED, 1)
 
 
+def record(name: str, **fields: Any) -> dict[str, Any]:
+    space, _, name = name.rpartition(".")
+    listed = [{"name": field, "type": kind} for field, kind in fields.items()]
+    return {"type": "record", "name": name, "namespace": space, "fields": listed}
+
+
 # As Apicurio's converter registers Debezium's envelope: each record by itself.
-POINT = {"type": "record", "name": "Point", "namespace": "geo", "fields": []}
-VALUE = {
-    "type": "record",
-    "name": "Value",
-    "namespace": "a.b",
-    "fields": [{"name": "p", "type": ["null", "geo.Point"]}],
-}
-ENVELOPE = {
-    "type": "record",
-    "name": "Envelope",
-    "namespace": "a.b",
-    "fields": [
-        {"name": "before", "type": ["null", "Value"]},
-        {"name": "after", "type": ["null", {"type": "Value"}]},
-        {"name": "points", "type": {"type": "array", "items": "geo.Point"}},
-    ],
-}
-WHOLE = {
-    **ENVELOPE,
-    "fields": [
-        {
-            "name": "before",
-            "type": ["null", {**VALUE, "fields": [{"name": "p", "type": ["null", POINT]}]}],
-        },
-        {"name": "after", "type": ["null", {"type": "a.b.Value"}]},
-        {"name": "points", "type": {"type": "array", "items": "geo.Point"}},
-    ],
-}
+POINT = record("geo.Point")
+VALUE = record("a.b.Value", p=["null", "geo.Point"])
+POINTS = {"type": "array", "items": "geo.Point"}
+ENVELOPE = record(
+    "a.b.Envelope",
+    before=["null", "Value"],
+    after=["null", {"type": "Value"}],
+    points=POINTS,
+)
+WHOLE = record(
+    "a.b.Envelope",
+    before=["null", record("a.b.Value", p=["null", POINT])],
+    after=["null", {"type": "a.b.Value"}],
+    points=POINTS,
+)
 
 
 def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) -> None:
@@ -119,14 +105,10 @@ def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) ->
     to_value = {"name": "a.b.Value", "subject": "a.b.Value", "version": 1}
     to_point = {"name": "geo.Point", "subject": "geo/Point", "version": 2}
     server.add(7, ENVELOPE, references=[to_value, to_point])
-    value, point = json.dumps(VALUE), json.dumps(POINT)
-    server.answers |= {
-        "/subjects/a.b.Value/versions/1": (
-            200,
-            {"schema": value, "references": [to_point]},
-        ),
-        "/subjects/geo%2FPoint/versions/2": (200, {"schema": point}),
-    }
+    value = {"schema": json.dumps(VALUE), "references": [to_point]}
+    server.answers["/subjects/a.b.Value/versions/1"] = (200, value)
+    point = {"schema": json.dumps(POINT)}
+    server.answers["/subjects/geo%2FPoint/versions/2"] = (200, point)
     assert json.loads(Registry(server.url).schema(IdKind.FRAMED, 7)) == WHOLE
 
     own_value = {"name": "Value", "groupId": None, "artifactId": "v", "version": "1"}
@@ -134,19 +116,19 @@ def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) ->
     server.add_apicurio("globalId", 7, ENVELOPE, [own_value])
     server.add_path("groups/default/artifacts/v/versions/1", VALUE, [own_point])
     server.add_path("groups/g/artifacts/p/versions/3", POINT)
-    registry = Registry(f"{server.url}/apis/registry/v2")
+    registry = Registry(f"{server.url}{APICURIO}")
     assert json.loads(registry.schema(IdKind.FRAMED, 7)) == WHOLE
 
 
 def test_type_that_the_registry_lost_is_an_unknown_schema(server: FakeRegistry) -> None:
     reference = {"name": "Value", "groupId": None, "artifactId": "v", "version": "1"}
     server.add_apicurio("globalId", 7, ENVELOPE, [reference])
-    registry = Registry(f"{server.url}/apis/registry/v2")
+    registry = Registry(f"{server.url}{APICURIO}")
     with pytest.raises(UnknownSchemaError, match="the registry has no Value"):
         registry.schema(IdKind.GLOBAL, 7)
 
 
-@pytest.mark.parametrize("path", ["/elsewhere", "/elsewhere/apis/registry/v2"])
+@pytest.mark.parametrize("path", ["/elsewhere", f"/elsewhere{APICURIO}"])
 def test_address_without_a_registry_is_no_unknown_id(
     server: FakeRegistry, path: str
 ) -> None:
@@ -158,25 +140,27 @@ def test_address_without_a_registry_is_no_unknown_id(
         Registry(server.url).schema(IdKind.FRAMED, 7)
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
-def test_busy_registry_is_asked_again_and_then_worth_another_run(
-    server: FakeRegistry, status: int
+@pytest.mark.parametrize(
+    ("status", "code", "requests"),
+    [
+        *((status, TRY_AGAIN, 4) for status in (429, 500, 502, 503, 504)),
+        *((status, FAILED, 1) for status in (400, 401, 403)),
+    ],
+)
+def test_busy_registry_is_asked_again_and_a_refusal_is_final(
+    status: int, code: int, requests: int, server: FakeRegistry
 ) -> None:
     server.answers["/schemas/ids/7"] = (status, "")
-    assert code_of(server, 7) == TRY_AGAIN
-    assert len(server.asked) == 4
+    with pytest.raises(UserError) as raised:
+        Registry(server.url).schema(IdKind.FRAMED, 7)
+    assert (raised.value.exit_code, len(server.asked)) == (code, requests)
 
 
 def test_registry_that_is_down_is_worth_another_run(server: FakeRegistry) -> None:
     server.stop()
-    assert code_of(server, 7) == TRY_AGAIN
-
-
-@pytest.mark.parametrize("status", [400, 401, 403])
-def test_refusal_remains(server: FakeRegistry, status: int) -> None:
-    server.answers["/schemas/ids/7"] = (status, "")
-    assert code_of(server, 7) == FAILED
-    assert len(server.asked) == 1
+    with pytest.raises(UserError) as raised:
+        Registry(server.url).schema(IdKind.FRAMED, 7)
+    assert raised.value.exit_code == TRY_AGAIN
 
 
 def test_credentials_come_from_the_environment(
