@@ -31,12 +31,18 @@ def unread(connect: Connect, name: str, config: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
-def test_every_setting_of_a_source_is_read(stack: Stack, name: str) -> None:
+def test_every_setting_of_a_source_is_read_and_needed(stack: Stack, name: str) -> None:
     config = stack.configuration(name)
     assert unread(stack.connect, name, config) == set()
     entries = validated(stack.connect, name, config)
-    errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
-    assert {key: error for key, error in errors.items() if error} == {}
+    assert [entry for entry in entries.values() if entry["value"]["errors"]] == []
+    at_default = {
+        key
+        for key, value in config.items()
+        if key in entries and entries[key]["definition"]["default_value"] == value
+    }
+    # Their default is the worker's, and this worker is not the only one.
+    assert at_default <= {"key.converter", "value.converter"}
 
 
 def test_unknown_setting_is_detected(stack: Stack) -> None:
@@ -63,16 +69,3 @@ def test_setting_that_validate_does_not_list_is_read(stack: Stack, name: str) ->
         if key.startswith(PRODUCER):
             assert f"\t{key.removeprefix(PRODUCER)} = {value}\n" in log
     assert stack.connect.states()[name].is_running
-
-
-@pytest.mark.parametrize("name", CONNECTORS)
-def test_a_source_has_no_setting_at_its_default(stack: Stack, name: str) -> None:
-    config = stack.configuration(name)
-    entries = validated(stack.connect, name, config)
-    at_default = {
-        key
-        for key, value in config.items()
-        if key in entries and entries[key]["definition"]["default_value"] == value
-    }
-    # Their default is the worker's, and this worker is not the only one.
-    assert at_default <= {"key.converter", "value.converter"}
