@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from connectors.postgres import northwind
-from connectors.stack import jars
 from connectors.stack.__main__ import main
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
@@ -28,16 +26,14 @@ PARTS = ("connect", "broker", "postgres")
 
 
 def run_sql(stack: Stack, statement: str) -> None:
-    with closing(stack.connect_to_source()) as connection:
+    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
         connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
+        cursor.execute("set search_path = datalake")
+        cursor.execute(statement)
 
 
 def change_an_order(stack: Stack) -> None:
-    run_sql(
-        stack, "update datalake.orders set freight = freight + 1 where order_id = 10248"
-    )
+    run_sql(stack, "update orders set freight = freight + 1 where order_id = 10248")
 
 
 def settled_ends(stack: Stack) -> dict[str, int]:
@@ -84,24 +80,8 @@ def other_root(
 def test_status_reports_every_part(
     at_stack: Stack, first_ends: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    end = settled_ends(at_stack)[ORDERS]
-    assert main(["status"]) == 0
-    output = capsys.readouterr().out
-    for name, pid in at_stack.pids().items():
-        assert re.search(
-            rf"^{name} +up +127\.0\.0\.1:\d+ +{pid} +/.+\.log$", output, re.MULTILINE
-        )
-    for name in ("source-outbox", "source-tables"):
-        row = re.search(
-            rf"^{name} +running +running +read +([\d,]+)$", output, re.MULTILINE
-        )
-        assert row is not None
-        assert int(row[1].replace(",", "")) < 100_000
     assert first_ends[ORDERS] == 829
-    assert re.search(rf"^{ORDERS} +{end:,} +0 +{end:,}$", output, re.MULTILINE)
-    assert "newest commit of bronze: nothing yet" in output
-    assert "rejected records: 0" in output
-
+    end = settled_ends(at_stack)[ORDERS]
     assert main(["status", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert {part["part"]: part["pid"] for part in found["parts"]} == at_stack.pids()
@@ -109,33 +89,17 @@ def test_status_reports_every_part(
     [orders] = [row for row in found["partitions"] if row["partition"] == ORDERS]
     assert orders == {"partition": ORDERS, "end": end, "bronze_up_to": 0, "behind": end}
     assert found["problems"] == []
-
-
-def test_held_back_order_arrives_when_it_is_inserted(stack: Stack) -> None:
-    before = settled_ends(stack)
-    with closing(stack.connect_to_source()) as connection, connection:
-        northwind.insert_order(connection, 11075)
-    stack.wait_until_caught_up()
-    after = stack.topic_ends()
-    assert after[ORDERS] == before[ORDERS] + 1
-    assert after["demo.datalake.order_details/0"] == (
-        before["demo.datalake.order_details/0"] + len(northwind.order_rows(11075).lines)
-    )
-    assert after[OUTBOX] > before[OUTBOX]
+    assert main(["status"]) == 0
+    output = capsys.readouterr().out
+    assert re.search(rf"^{ORDERS} +{end:,} +0 +{end:,}$", output, re.MULTILINE)
 
 
 def test_value_over_a_megabyte_arrives(stack: Stack) -> None:
     before = settled_ends(stack)
     # Random digits: even compressed they exceed Kafka's own limit.
-    run_sql(
-        stack,
-        """
-        update datalake.orders set ship_name = (
-            select string_agg(md5(random()::text), '') from generate_series(1, 80000)
-        ) where order_id = 10248
-        """,
-    )
-    run_sql(stack, "update datalake.orders set ship_name = 'Reims' where order_id = 10248")
+    long = "select string_agg(md5(random()::text), '') from generate_series(1, 80000)"
+    for name in (f"({long})", "'Reims'"):
+        run_sql(stack, f"update orders set ship_name = {name} where order_id = 10248")
     stack.wait_until_caught_up()
     after = stack.topic_ends()
     assert after[ORDERS] == before[ORDERS] + 2
@@ -157,9 +121,7 @@ def test_secrets_are_in_no_log_and_no_command_line(stack: Stack) -> None:
 
 
 def test_only_this_machine_reaches_it(stack: Stack) -> None:
-    ports = [stack.ports.postgres, stack.ports.kafka, stack.ports.controller]
-    ports.append(stack.ports.connect)
-    wanted = {f"{port:04X}" for port in ports}
+    wanted = {f"{port:04X}" for port in vars(stack.ports).values()}
     listening = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -169,33 +131,13 @@ def test_only_this_machine_reaches_it(stack: Stack) -> None:
     assert listening == {("0100007F", port) for port in wanted}
 
 
-def test_second_start_reports_a_running_stack(
-    at_stack: Stack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pids = at_stack.pids()
-    assert main(["start"]) == 0
-    assert "the stack runs already" in capsys.readouterr().out
-    assert Stack(at_stack.root).pids() == pids
-
-
-def test_an_order_cannot_be_held_back_afterwards(
-    at_stack: Stack, capsys: pytest.CaptureFixture[str]
-) -> None:
-    at_stack.kill("connect")
-    assert main(["start", "--hold-back", "11075"]) == 1
-    assert "stop --remove" in capsys.readouterr().err
-    assert "connect" not in at_stack.running()
-    at_stack.revive("connect")
-
-
 @pytest.mark.parametrize("part", PARTS)
 def test_killed_part_recovers_and_loses_nothing(stack: Stack, part: str) -> None:
     before = settled_ends(stack)
     if part == "postgres":
         change_an_order(stack)
-        stack.kill(part)
-    else:
-        stack.kill(part)
+    stack.kill(part)
+    if part != "postgres":
         change_an_order(stack)
     assert part not in stack.running()
     stack.revive(part)
@@ -205,22 +147,6 @@ def test_killed_part_recovers_and_loses_nothing(stack: Stack, part: str) -> None
     # At least once: what was in flight may be sent again.
     assert after[ORDERS] >= before[ORDERS] + 2
     assert after[OUTBOX] >= before[OUTBOX] + 2
-
-
-def test_paused_connector_resumes_where_it_was(stack: Stack) -> None:
-    before = settled_ends(stack)
-    stack.pause("source-tables")
-    change_an_order(stack)
-    # The other connector has read past the change.
-    wait_until(
-        lambda: stack.topic_ends()[OUTBOX] == before[OUTBOX] + 1,
-        30,
-        "the other connector has not sent the change",
-    )
-    assert stack.topic_ends()[ORDERS] == before[ORDERS]
-    stack.resume("source-tables")
-    stack.wait_until_caught_up()
-    assert stack.topic_ends()[ORDERS] == before[ORDERS] + 1
 
 
 @pytest.mark.parametrize("is_recreated", [False, True])
@@ -274,28 +200,17 @@ def test_stop_ends_everything_and_start_resumes(
 ) -> None:
     before = settled_ends(at_stack)
     assert main(["stop"]) == 0
-    assert capsys.readouterr().out == "stopped: postgres, broker, connect\n"
     assert processes_of(at_stack.folder) == []
-    assert main(["stop"]) == 0
-    assert capsys.readouterr().out == "nothing ran\n"
-    assert main(["status"]) == 0
-    assert "the stack does not run" in capsys.readouterr().out
+    assert main(["stop"]) == main(["status"]) == 0
+    output = capsys.readouterr().out
+    assert output.startswith("stopped: postgres, broker, connect\nnothing ran\n")
+    assert "the stack does not run" in output
     assert main(["start"]) == 0
     assert Stack(at_stack.root).topic_ends() == before
-
-
-def test_a_broken_start_leaves_nothing_but_logs(
-    other_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Connect ends at once here, while the broker and PostgreSQL come up."""
-    monkeypatch.setattr(jars, "PLUGINS", other_root / "no-such-plugins")
-    stack = Stack(other_root)
-    with pytest.raises(UserError, match="Failed to find any class that implements"):
-        stack.start()
-    assert stack.running() == []
-    assert processes_of(other_root) == []
-    left = {path.name for path in stack.folder.iterdir()}
-    assert left == {"logs", MARKER}
+    pids = at_stack.pids()
+    assert main(["start"]) == 0
+    assert "the stack runs already" in capsys.readouterr().out
+    assert at_stack.pids() == pids
 
 
 def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
@@ -311,5 +226,4 @@ def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
     process.terminate()
     assert "stopped; what this start began was ended" in process.communicate(timeout=90)[1]
     assert process.returncode == 143
-    left = {path.name for path in stack.folder.iterdir()}
-    assert left == {"logs", MARKER}
+    assert {path.name for path in stack.folder.iterdir()} == {"logs", MARKER}
