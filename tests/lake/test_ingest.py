@@ -458,7 +458,12 @@ def test_share_of_rejected_can_be_set(bronze: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--max-rejected-share", "2"], ["--max-bytes", "0"], ["--nonsense"]],
+    [
+        ["--max-rejected-share", "2"],
+        ["--max-bytes", "0"],
+        ["--nonsense"],
+        ["--topic", TOPIC, "--topic", "demo.datalake.customers"],
+    ],
 )
 def test_wrong_usage_ends_with_code_2(bronze: Lake, arguments: list[str]) -> None:
     ingested = bronze.ingest(str(bronze.landing), *arguments)
