@@ -74,8 +74,20 @@ def command() -> None:
     """Bring Debezium change events into the bronze tables."""
 
 
+def _one_topic(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> str | None:
+    """The topic; click by itself takes the last of several."""
+    if len(given) > 1:
+        raise click.BadParameter("give one topic: it is of all records that name none")
+    return given[0] if given else None
+
+
 _topic_of_records = click.option(
-    "--topic", help="the topic of records that do not name theirs"
+    "--topic",
+    multiple=True,
+    callback=_one_topic,
+    help="the topic of records that do not name theirs",
 )
 _kafka_properties = click.option(
     "--options",

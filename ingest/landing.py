@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -86,11 +86,9 @@ class Ledger:
             self._files.delete(self._new_path(self._folder, name), False)
         self._names = self._names[len(replaced) :]
 
-    def forget_all_but(self, there: KeysView[str], folders: list[str]) -> None:
-        """Forget what was below folders and is gone; the next rewrite leaves it out."""
-        below = tuple(f"{folder}/" for folder in folders)
-        gone = [path for path in self._known.keys() - there if path.startswith(below)]
-        for path in gone:
+    def forget_all_but(self, there: KeysView[str], is_named: Callable[[str], bool]) -> None:
+        """Forget what was named and is gone; the next rewrite leaves it out."""
+        for path in [path for path in self._known.keys() - there if is_named(path)]:
             del self._known[path]
 
     def _read(self, spark: SparkSession) -> Iterator[File]:
@@ -140,6 +138,7 @@ class Landing:
     ) -> None:
         self._spark = spark
         self._paths = [_qualified(spark, path) for path in paths]
+        self._is_named = _matcher(spark, self._paths)
         self._ledger = ledger
         self._max_bytes = max_bytes
         self.unreadable: dict[File, str] = {}
@@ -155,7 +154,7 @@ class Landing:
         self.unreadable = {
             file: reason for file, reason in self.unreadable.items() if file in there
         }
-        self._ledger.forget_all_but(found.keys(), self._paths)
+        self._ledger.forget_all_but(found.keys(), self._is_named)
         new = [
             file
             for file in found.values()
@@ -374,3 +373,33 @@ def _qualified(spark: SparkSession, path: str) -> str:
             " to see it"
         )
     return str(file_system.makeQualified(hadoop_path).toString())
+
+
+def _matcher(spark: SparkSession, patterns: list[str]) -> Callable[[str], bool]:
+    """Whether a path matches one of Hadoop's patterns, or is below a path that does."""
+    jvm: Any = spark._jvm
+    hadoop = jvm.org.apache.hadoop.fs
+
+    def regex(name: str) -> re.Pattern[str]:
+        is_literal = not re.search(r"[*?\[{\\]", name)
+        pattern = (
+            re.escape(name) if is_literal else hadoop.GlobPattern(name).compiled().pattern()
+        )
+        return re.compile(pattern, re.DOTALL)
+
+    # Name by name, as an asterisk matches within one name only.
+    named = [
+        [regex(name) for name in path.split("/")]
+        for pattern in patterns
+        for path in (hadoop.GlobExpander.expand(pattern) if "{" in pattern else [pattern])
+    ]
+
+    def is_named(path: str) -> bool:
+        names = path.split("/")
+        return any(
+            len(each) <= len(names)
+            and all(known.fullmatch(name) for known, name in zip(each, names, strict=False))
+            for each in named
+        )
+
+    return is_named

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from ingest.landing import LONGEST_LINE
+from ingest.landing import LEDGER_FILES, LONGEST_LINE
 from lake.lock import only_one
 from tests.support.lake import Ingested, Lake
 from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
@@ -211,6 +211,30 @@ def test_file_that_grew_is_read_again(bronze: Lake, tmp_path: Path) -> None:
     write(tmp_path, "1.json", [first, record(KEY, FLAT, 2, partition=18)])
     assert bronze.ingest(str(tmp_path)).counts == (2, 1, 0, 0)
     assert [row["kafka_offset"] for row in events(bronze, 18)] == [1, 2]
+
+
+def test_files_that_are_gone_are_forgotten(bronze: Lake, tmp_path: Path) -> None:
+    """By folders and by globs; what no path names stays in the ledger."""
+    globs = ["", "/*.json", "/[ab].js*", "/{a,b,c/d}.json", "/?.json", "/../{5,x/y}/*"]
+    for number in range(len(globs)):
+        write(tmp_path / f"{number}", "a.json", [record(KEY, FLAT, number, partition=20)])
+    kept = [f"{tmp_path}/elsewhere/b.json", f"{tmp_path}/1/b.txt", f"{tmp_path}/4/bb.json"]
+    gone = [f"{tmp_path}/{number}/b.json" for number in range(len(globs))]
+    ledger = bronze.root / "checkpoints" / "landing"
+    shutil.rmtree(ledger, ignore_errors=True)
+    ledger.mkdir(parents=True)
+    # So many that the next ingest makes them one.
+    paths = [*kept, *gone, *kept * LEDGER_FILES][:LEDGER_FILES]
+    for number, path in enumerate(paths):
+        entry = {"path": f"file:{path}", "modified": 1, "length": 1}
+        (ledger / f"{number:08d}.json").write_text(line(entry) + "\n")
+
+    named = [f"{tmp_path}/{number}{glob}" for number, glob in enumerate(globs)]
+    assert bronze.ingest(*named).counts == (6, 6, 0, 0)
+    [file] = ledger.glob("*.json")
+    known = [json.loads(text)["path"] for text in file.read_text().splitlines()]
+    there = [f"{tmp_path}/{number}/a.json" for number in range(len(globs))]
+    assert sorted(known) == sorted(f"file:{path}" for path in [*kept, *there])
 
 
 def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
@@ -458,7 +482,12 @@ def test_share_of_rejected_can_be_set(bronze: Lake, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--max-rejected-share", "2"], ["--max-bytes", "0"], ["--nonsense"]],
+    [
+        ["--max-rejected-share", "2"],
+        ["--max-bytes", "0"],
+        ["--nonsense"],
+        ["--topic", TOPIC, "--topic", "demo.datalake.customers"],
+    ],
 )
 def test_wrong_usage_ends_with_code_2(bronze: Lake, arguments: list[str]) -> None:
     ingested = bronze.ingest(str(bronze.landing), *arguments)
