@@ -270,5 +270,6 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
             count = sum(map(len, events.values()))
             assert f"read {count} records, wrote {count} events" in done.stdout
     assert expected_revenue() == {
-        row["customer_id"]: row["revenue"] for row in rows(lake, "gold.revenue_by_customer")
+        row["customer_id"]: row["revenue"]
+        for row in rows(lake, "lake_gold.revenue_by_customer")
     }
