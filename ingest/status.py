@@ -121,8 +121,8 @@ def lake_status(root: str) -> LakeStatus:
         # A topic's last record may be in its table or, rejected, among the others'.
         for topic, offset in mark.get("offsets", {}).items():
             status.offsets[topic] = max(offset, status.offsets.get(topic, -1))
-        properties = files.get_file_info(f"{table}/.hoodie/hoodie.properties")
-        if name == REJECTED_TABLE and properties.type == fs.FileType.File:
+        # Before its first commit ends, a table that is being created cannot be read.
+        if name == REJECTED_TABLE and next(_commits(files, table), None):
             url = re.sub("^s3[an]://", "s3://", root) if "://" in root else place
             found = open_table(f"{url}/warehouse/bronze.db/{name}")
             status.rejected = read_columns(found, ["event_id"]).num_rows

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
-from ingest.status import LakeStatus
+from ingest.status import LakeStatus, lake_status
+
+
+def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
+    timeline = tmp_path / "warehouse/bronze.db/rejected_events/.hoodie"
+    timeline.mkdir(parents=True)
+    (timeline / "hoodie.properties").write_text("hoodie.table.name=rejected_events\n")
+    (timeline / "20260102030405000.commit.requested").touch()
+    assert lake_status(str(tmp_path)).rejected == 0
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
