@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from lake import java
 from lake.errors import UserError
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
@@ -47,33 +45,35 @@ def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     builder = SparkSession.builder
     if has_catalogue:
         builder = builder.enableHiveSupport()
+    if not is_given():
+        return _embedded_session(builder, has_catalogue=has_catalogue)
     if _has_context():
         session = builder.getOrCreate()
         _require_hudi(session)
         return session
-    is_embedded = not is_given()
-    if not is_embedded:
-        SparkContext._ensure_initialized()
-        given = SparkConf()
-        settings = {
-            name: value
-            for name, value in lake_settings().items()
-            if not given.contains(name)
-        }
-    else:
-        settings = embedded_settings()
-        for jar in settings["spark.driver.extraClassPath"].split(":"):
-            if not Path(jar).exists():
-                raise UserError(f"{jar} is missing here: run `make setup` once")
-        if has_catalogue and not is_prepared():
-            with only_one(lake_root(), "dbt build"):
-                prepare()
+    SparkContext._ensure_initialized()
+    given = SparkConf()
+    for name, value in lake_settings().items():
+        if not given.contains(name):
+            builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _embedded_session(
+    builder: SparkSession.Builder, *, has_catalogue: bool
+) -> SparkSession:
+    settings = embedded_settings()
+    for jar in settings["spark.driver.extraClassPath"].split(":"):
+        if not Path(jar).exists():
+            raise UserError(f"{jar} is missing here: run `make setup` once")
+    if has_catalogue and not is_prepared():
+        with only_one(lake_root(), "dbt build"):
+            prepare()
+    java.start(settings)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _silent_stdout():
-        session = builder.getOrCreate()
-    if is_embedded:
-        _forget_sources(session)
+    session = builder.getOrCreate()
+    _forget_sources(session)
     return session
 
 
@@ -107,20 +107,3 @@ def _require_hudi(session: SparkSession) -> None:
             f"the Spark session that is running lacks {', '.join(missing)}: start it with"
             " what `python -m lake.settings` prints"
         )
-
-
-@contextmanager
-def _silent_stdout() -> Iterator[None]:
-    """Give a process that is started meanwhile no standard output.
-
-    A library in Hudi's jar prints warnings of its own there, past any logger.
-    """
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)

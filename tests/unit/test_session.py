@@ -66,10 +66,12 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
 def test_embedded_where_there_is_none(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    launched: list[dict[str, str]] = []
     monkeypatch.setattr("lake.session.Path.exists", lambda self: True)
+    monkeypatch.setattr("lake.session.java.start", launched.append)
     monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
-    assert builder.given == embedded_settings()
+    assert [builder.given] == launched == [embedded_settings()]
 
 
 def test_spark_submit_wins(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
