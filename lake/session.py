@@ -14,7 +14,7 @@ from lake.errors import UserError
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from lake.place import lake_root
-from lake.settings import embedded_settings, lake_settings
+from lake.settings import embedded_settings, lake_settings, value_settings
 
 # Fixed when a session starts; Hudi's tables cannot be written without them.
 REQUIRED = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.serializer")
@@ -32,7 +32,8 @@ def is_given() -> bool:
 def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     """The session of this process; the embedded one is started where there is none.
 
-    What ``spark-submit`` was given wins over the lake's own settings.
+    What ``spark-submit`` was given wins over the lake's own settings, but for those that
+    decide which values come: they are set on every session.
 
     Args:
         has_catalogue: whether it opens the metastore, as dbt needs. The embedded one
@@ -47,16 +48,17 @@ def spark_session(*, has_catalogue: bool = True) -> SparkSession:
         builder = builder.enableHiveSupport()
     if not is_given():
         return _embedded_session(builder, has_catalogue=has_catalogue)
-    if _has_context():
-        session = builder.getOrCreate()
-        _require_hudi(session)
-        return session
-    SparkContext._ensure_initialized()
-    given = SparkConf()
-    for name, value in lake_settings().items():
-        if not given.contains(name):
-            builder = builder.config(name, value)
-    return builder.getOrCreate()
+    if not _has_context():
+        SparkContext._ensure_initialized()
+        given = SparkConf()
+        for name, value in lake_settings().items():
+            if not given.contains(name):
+                builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    _require_hudi(session)
+    for name, value in value_settings().items():
+        session.conf.set(name, value)
+    return session
 
 
 def _embedded_session(
@@ -97,10 +99,11 @@ def _forget_sources(session: SparkSession) -> None:
 
 def _require_hudi(session: SparkSession) -> None:
     wanted = lake_settings()
+    found = {name: session.conf.get(name, None) or "" for name in REQUIRED}
     missing = [
-        f"{name}={wanted[name]}"
-        for name in REQUIRED
-        if wanted[name] not in (session.conf.get(name, None) or "").split(",")
+        f"{name}={wanted[name]} (it has {value or 'none'})"
+        for name, value in found.items()
+        if wanted[name] not in value.split(",")
     ]
     if missing:
         raise UserError(
