@@ -25,7 +25,7 @@ from connectors.stack.stack import Stack
 from connectors.tickit.generator import Tickit
 from connectors.tickit.stack import TOPICS as TICKIT_TOPICS
 from connectors.tickit.stack import TOPICS_FILE, TickitStack, running
-from lake.command import STYLE, run, version
+from lake.command import STYLE, delayed_signals, run, version
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import only_one
@@ -150,7 +150,8 @@ class Pipeline:
 
     def start(self, arguments: Sequence[str]) -> None:
         """Start it, detached: Ctrl-C is this program's."""
-        with self.log.open("wb") as log:
+        # No signal may come between its start and the note of it.
+        with self.log.open("wb") as log, delayed_signals():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ingest", "kafka", "--continuous", *arguments],
                 env={**os.environ, "LAKE_ROOT": str(self.lake)},

@@ -10,10 +10,13 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from ingest.kafka import vanished
-from lake.errors import TransientError, UserError
+from lake.errors import StoppedError, TransientError, UserError
+from lake.java import is_ending
 
 # What an operation may raise that Spark carries out.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
+# Spark stops by itself where its memory is full, and where its JVM ends.
+_STOPPED = ("stopped SparkContext", "SparkContext was shut down")
 # A broker, a store or a host that does not answer now.
 _TRANSIENT = re.compile(
     r"\b(ConnectException|ConnectTimeoutException|SocketTimeoutException|"
@@ -43,7 +46,11 @@ def explained() -> Iterator[None]:
 def explanation(error: Exception) -> UserError:
     """What an error of Spark's means."""
     text = str(error)
-    if "OutOfMemoryError" in text or "stopped SparkContext" in text:
+    is_full = "OutOfMemoryError" in text
+    has_stopped = any(words in text for words in _STOPPED)
+    if has_stopped and not is_full and is_ending():
+        return StoppedError("Spark was stopped; run this again to go on")
+    if has_stopped or is_full:
         return TransientError(
             "Spark ran out of memory: give it more (SPARK_DRIVER_MEMORY=4g), or smaller"
             " batches (--max-bytes, --max-records)"

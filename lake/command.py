@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
@@ -109,19 +110,19 @@ class StopRequest:
     """Whether Ctrl-C or a signal has asked for the end; see ``stop_request``."""
 
     def __init__(self) -> None:
-        self._number: int | None = None
+        self.number: int | None = None
 
     def __bool__(self) -> bool:
-        return self._number is not None
+        return self.number is not None
 
     def note(self, number: int, frame: FrameType | None) -> None:
         """Note a signal; it is a handler."""
-        self._number = number
+        self.number = number
 
     @property
     def exit_code(self) -> int:
         """What a command ends with that was stopped before it was done."""
-        return 128 + (self._number or 0)
+        return 128 + (self.number or 0)
 
     def sleep(self, seconds: float) -> None:
         """Wait, but not on when it has come."""
@@ -139,9 +140,24 @@ def stop_request() -> Iterator[StopRequest]:
 
 
 @contextlib.contextmanager
+def delayed_signals() -> Iterator[None]:
+    """Within the block, Ctrl-C, SIGTERM and SIGHUP wait; then they do what they would."""
+    request = StopRequest()
+    try:
+        with _handled_by(request.note, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            yield
+    finally:
+        if request.number is not None:
+            signal.raise_signal(request.number)
+
+
+@contextlib.contextmanager
 def _handled_by(
     handler: Callable[[int, FrameType | None], None], *numbers: signal.Signals
 ) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
     # `nohup` ignores SIGHUP, and means it.
     before = {n: was for n in numbers if (was := signal.getsignal(n)) != signal.SIG_IGN}
     for number in before:

@@ -5,6 +5,7 @@ FAILED = 1
 WRONG_USAGE = 2
 TOO_MUCH_REJECTED = 3
 TRY_AGAIN = 75
+STOPPED = 143
 
 
 class UserError(Exception):
@@ -21,3 +22,9 @@ class TransientError(UserError):
     """Something that may have passed when the same command is run again."""
 
     exit_code = TRY_AGAIN
+
+
+class StoppedError(UserError):
+    """Something that was not completed, as Spark was stopped from outside."""
+
+    exit_code = STOPPED

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from lake import java
 from lake.errors import UserError
 from lake.lock import only_one
 from lake.metastore import is_prepared, prepare
 from lake.place import lake_root
-from lake.settings import embedded_settings, lake_settings
+from lake.settings import embedded_settings, lake_settings, value_settings
 
 # Fixed when a session starts; Hudi's tables cannot be written without them.
 REQUIRED = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.serializer")
@@ -34,7 +32,8 @@ def is_given() -> bool:
 def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     """The session of this process; the embedded one is started where there is none.
 
-    What ``spark-submit`` was given wins over the lake's own settings.
+    What ``spark-submit`` was given wins over the lake's own settings, but for those that
+    decide which values come: they are set on every session.
 
     Args:
         has_catalogue: whether it opens the metastore, as dbt needs. The embedded one
@@ -47,33 +46,36 @@ def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     builder = SparkSession.builder
     if has_catalogue:
         builder = builder.enableHiveSupport()
-    if _has_context():
-        session = builder.getOrCreate()
-        _require_hudi(session)
-        return session
-    is_embedded = not is_given()
-    if not is_embedded:
+    if not is_given():
+        return _embedded_session(builder, has_catalogue=has_catalogue)
+    if not _has_context():
         SparkContext._ensure_initialized()
         given = SparkConf()
-        settings = {
-            name: value
-            for name, value in lake_settings().items()
-            if not given.contains(name)
-        }
-    else:
-        settings = embedded_settings()
-        for jar in settings["spark.driver.extraClassPath"].split(":"):
-            if not Path(jar).exists():
-                raise UserError(f"{jar} is missing here: run `make setup` once")
-        if has_catalogue and not is_prepared():
-            with only_one(lake_root(), "dbt build"):
-                prepare()
+        for name, value in lake_settings().items():
+            if not given.contains(name):
+                builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    _require_hudi(session)
+    for name, value in value_settings().items():
+        session.conf.set(name, value)
+    return session
+
+
+def _embedded_session(
+    builder: SparkSession.Builder, *, has_catalogue: bool
+) -> SparkSession:
+    settings = embedded_settings()
+    for jar in settings["spark.driver.extraClassPath"].split(":"):
+        if not Path(jar).exists():
+            raise UserError(f"{jar} is missing here: run `make setup` once")
+    if has_catalogue and not is_prepared():
+        with only_one(lake_root(), "dbt build"):
+            prepare()
+    java.start(settings)
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _silent_stdout():
-        session = builder.getOrCreate()
-    if is_embedded:
-        _forget_sources(session)
+    session = builder.getOrCreate()
+    _forget_sources(session)
     return session
 
 
@@ -97,30 +99,14 @@ def _forget_sources(session: SparkSession) -> None:
 
 def _require_hudi(session: SparkSession) -> None:
     wanted = lake_settings()
+    found = {name: session.conf.get(name, None) or "" for name in REQUIRED}
     missing = [
-        f"{name}={wanted[name]}"
-        for name in REQUIRED
-        if wanted[name] not in (session.conf.get(name, None) or "").split(",")
+        f"{name}={wanted[name]} (it has {value or 'none'})"
+        for name, value in found.items()
+        if wanted[name] not in value.split(",")
     ]
     if missing:
         raise UserError(
             f"the Spark session that is running lacks {', '.join(missing)}: start it with"
             " what `python -m lake.settings` prints"
         )
-
-
-@contextmanager
-def _silent_stdout() -> Iterator[None]:
-    """Give a process that is started meanwhile no standard output.
-
-    A library in Hudi's jar prints warnings of its own there, past any logger.
-    """
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)

@@ -29,15 +29,32 @@ AVRO_LIMITS = " ".join(
 )
 
 
+def value_settings() -> dict[str, str]:
+    """What decides which values a session reads and writes; it can be set at any time."""
+    settings = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+        # What has no result is null; with ANSI's rules one such value fails a build.
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
+    }
+    # Dates before 1582 and times before 1900 as they are: without these, Spark fails where
+    # a writer could have meant the Julian calendar.
+    for kind in ("parquet.datetime", "parquet.int96", "avro.datetime"):
+        for direction in ("Read", "Write"):
+            settings[f"spark.sql.{kind}RebaseModeIn{direction}"] = "CORRECTED"
+    return settings
+
+
 def lake_settings() -> dict[str, str]:
     """What a session needs to work on the lake, wherever it runs."""
     settings = {
+        **value_settings(),
         "spark.sql.warehouse.dir": f"{lake_root()}/warehouse",
         "spark.sql.extensions": f"{HUDI_SQL}.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": f"{HUDI_SQL}.catalog.HoodieCatalog",
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.session.timeZone": "UTC",
         # A view is analysed once, when it is created, and not again by each query on it.
         "spark.sql.legacy.storeAnalyzedPlanForView": "true",
         # The classes that Spark generates for a build do not fit in its cache of 100:
@@ -45,11 +62,6 @@ def lake_settings() -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": "2000",
         "spark.executor.extraJavaOptions": AVRO_LIMITS,
     }
-    # Dates before 1582 and times before 1900 as they are: without these, Spark fails where
-    # a writer could have meant the Julian calendar.
-    for kind in ("parquet.datetime", "parquet.int96", "avro.datetime"):
-        for direction in ("Read", "Write"):
-            settings[f"spark.sql.{kind}RebaseModeIn{direction}"] = "CORRECTED"
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
     if endpoint:
         settings["spark.hadoop.fs.s3a.endpoint"] = endpoint

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from lake import session, settings
 from lake.errors import UserError
 from lake.settings import as_properties, embedded_settings, lake_settings
+from tests.support.project import PROJECT
+
+
+class Conf(dict[str, str]):
+    """A session's configuration, or what spark-submit was given."""
+
+    def contains(self, name: str) -> bool:
+        return name in self
+
+    def set(self, name: str, value: str) -> None:
+        self[name] = value
+
+
+class Session:
+    """A running session."""
+
+    def __init__(self, conf: dict[str, str]) -> None:
+        self.conf = Conf(conf)
 
 
 class Builder:
-    """``SparkSession.builder``, which only remembers."""
+    """``SparkSession.builder``, which remembers what it is told.
+
+    Attributes:
+        given: what it was told.
+        running: the settings of what runs already.
+    """
 
     def __init__(self) -> None:
         self.given: dict[str, str] = {}
+        self.running: dict[str, str] = {}
 
     def enableHiveSupport(self) -> Builder:  # noqa: N802
         return self
@@ -25,7 +51,7 @@ class Builder:
         return self
 
     def getOrCreate(self) -> Any:  # noqa: N802
-        return self
+        return Session({**self.running, **self.given})
 
 
 class Context:
@@ -36,20 +62,6 @@ class Context:
     @staticmethod
     def _ensure_initialized() -> None:
         pass
-
-
-class Conf(dict[str, str]):
-    """A session's configuration, or what spark-submit was given."""
-
-    def contains(self, name: str) -> bool:
-        return name in self
-
-
-class Session:
-    """A running session."""
-
-    def __init__(self, conf: dict[str, str]) -> None:
-        self.conf = Conf(conf)
 
 
 @pytest.fixture
@@ -66,41 +78,108 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
 def test_embedded_where_there_is_none(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    launched: list[dict[str, str]] = []
     monkeypatch.setattr("lake.session.Path.exists", lambda self: True)
+    monkeypatch.setattr("lake.session.java.start", launched.append)
     monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
-    assert builder.given == embedded_settings()
+    assert [builder.given] == launched == [embedded_settings()]
+
+
+def submit(
+    given: dict[str, str], builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Have spark-submit start this process."""
+    builder.running = given
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session, "SparkConf", lambda: Conf(given))
 
 
 def test_spark_submit_wins(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     """And neither its master nor its jars are replaced."""
-    given = Conf({"spark.sql.warehouse.dir": "hdfs:///warehouse", "spark.master": "yarn"})
-    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    monkeypatch.setattr(session, "SparkConf", lambda: given)
+    given = {"spark.sql.warehouse.dir": "hdfs:///warehouse", "spark.master": "yarn"}
+    submit(given, builder, monkeypatch)
     session.spark_session()
     assert builder.given.keys() == lake_settings().keys() - given.keys()
+
+
+def run_in_context(
+    conf: dict[str, str], builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Have somebody else's session run in this process."""
+    builder.running = conf
+    monkeypatch.setattr(Context, "_active_spark_context", "a context")
 
 
 def test_session_that_is_there_is_used(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Session(lake_settings())
-    monkeypatch.setattr(Context, "_active_spark_context", "a context")
+    run_in_context({}, builder, monkeypatch)
     monkeypatch.setattr(builder, "getOrCreate", lambda: running)
     assert session.spark_session() is running  # type: ignore[comparison-overlap]
     assert not builder.given
 
 
-def test_session_without_hudi_is_refused(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
+OTHERS = {
+    "spark.sql.session.timeZone": "Asia/Tokyo",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+    "spark.sql.avro.datetimeRebaseModeInRead": "LEGACY",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "LEGACY",
+}
+
+
+@pytest.mark.parametrize("start", [submit, run_in_context])
+def test_what_decides_values_is_set_on_every_session(
+    start: Callable[[dict[str, str], Builder, pytest.MonkeyPatch], None],
+    builder: Builder,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    conf = lake_settings() | {"spark.serializer": "other"}
-    monkeypatch.setattr(Context, "_active_spark_context", "a context")
-    monkeypatch.setattr(builder, "getOrCreate", lambda: Session(conf))
-    with pytest.raises(
-        UserError, match=r"lacks spark\.serializer=\S+KryoSerializer: start"
-    ):
+    start(lake_settings() | OTHERS, builder, monkeypatch)
+    conf = session.spark_session().conf
+    assert {name: conf.get(name) for name in OTHERS} == {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    }
+    assert OTHERS.keys() == settings.value_settings().keys()
+
+
+def test_what_decides_values_is_set_through_a_thrift_server() -> None:
+    profiles = yaml.safe_load((PROJECT / "profiles/profiles.yml").read_text())
+    thrift = profiles["cdc_lakehouse"]["outputs"]["thrift"]
+    assert thrift["server_side_parameters"] == {
+        f"set:{name}": value for name, value in settings.value_settings().items()
+    }
+
+
+@pytest.mark.parametrize("start", [submit, run_in_context])
+@pytest.mark.parametrize("found", ["other", ""])
+def test_session_without_hudi_is_refused(
+    found: str,
+    start: Callable[[dict[str, str], Builder, pytest.MonkeyPatch], None],
+    builder: Builder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error names each setting that is fixed, its value, and what there is."""
+    start(lake_settings() | {"spark.serializer": found}, builder, monkeypatch)
+    wanted = r"lacks spark\.serializer=\S+KryoSerializer \(it has (other|none)\): start"
+    with pytest.raises(UserError, match=wanted) as error:
         session.spark_session()
+    assert f"(it has {found or 'none'})" in str(error.value)
 
 
 def test_properties_of_a_lake(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,232 @@
+"""A command that is stopped: what it ends with, and that nothing of it runs on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lake.lock import only_one
+from tests.conftest import NewLake
+from tests.support.crash_images import unfinished
+from tests.support.crash_rerun import BATCHES
+from tests.support.lake import Lake, environment
+from tests.support.project import PROJECT
+from tests.support.small_project import TOPICS, small_project
+
+SECONDS_TO_START = 120
+# From a signal to the end: of a batch or a statement that is under way, and of the JVM.
+SECONDS_TO_END = 60
+MARK = "CDC_TEST_MARK"
+SPARK = b"org.apache.spark.deploy.SparkSubmit"
+
+
+class Command:
+    """A command in a process group of its own, whose processes are found by a mark.
+
+    Args:
+        lake: its lake.
+        words: the command.
+        folder: where it runs.
+    """
+
+    def __init__(self, lake: Path, *words: str, folder: Path = PROJECT) -> None:
+        self._mark = uuid.uuid4().hex
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            cwd=folder,
+            env=environment(lake) | {MARK: self._mark, "PYTHONPATH": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=_default_signals,
+        )
+
+    def pids(self) -> dict[int, bytes]:
+        """The command lines of its processes, whatever group they are in."""
+        mark, found = f"{MARK}={self._mark}".encode(), {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                if mark in (process / "environ").read_bytes().split(b"\0"):
+                    found[int(process.name)] = (process / "cmdline").read_bytes()
+        return found
+
+    def has_java(self) -> bool:
+        """Whether its JVM runs, or the script that becomes it."""
+        return any(SPARK in words for words in self.pids().values())
+
+    def wait_until(self, is_there: Callable[[], bool]) -> None:
+        """Wait for something that it does."""
+        end = time.monotonic() + SECONDS_TO_START
+        while not is_there():
+            assert self.process.poll() is None, self.process.communicate()[0]
+            assert time.monotonic() < end
+            time.sleep(0.002)
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; the exit code as a shell has it, and its last line.
+
+        Nothing of it may run then, or hold its output.
+        """
+        said, _ = self.process.communicate(timeout=SECONDS_TO_END)
+        assert self.pids() == {}
+        assert "Traceback" not in said
+        code = self.process.returncode
+        return (128 - code if code < 0 else code), said.rstrip().rpartition("\n")[2]
+
+    def end(self) -> None:
+        """Kill whatever is left of it."""
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+def _default_signals() -> None:
+    """A shell that runs the tests in the background has children ignore Ctrl-C."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+Run = Callable[..., Command]
+
+
+@pytest.fixture
+def run() -> Iterator[Run]:
+    """Start commands; whatever is left of them is killed."""
+    commands: list[Command] = []
+
+    def start(*words: str | Path, **options: Path) -> Command:
+        lake, *rest = words
+        commands.append(Command(Path(lake), *map(str, rest), **options))
+        return commands[-1]
+
+    yield start
+    for command in commands:
+        command.end()
+
+
+@pytest.fixture(scope="module")
+def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of one topic."""
+    file = tmp_path_factory.mktemp("topics") / "topics.toml"
+    file.write_text(TOPICS)
+    return file
+
+
+def writes(lake: Path, table: str) -> Callable[[], bool]:
+    """Whether a commit of a table is under way."""
+    folder = lake / f"warehouse/{table.replace('.', '.db/')}/.hoodie"
+    return lambda: (
+        table in unfinished({str(path.relative_to(lake)) for path in folder.glob("*")})
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [
+        (signal.SIGTERM, 0.0),
+        (signal.SIGINT, 0.3),
+        (signal.SIGHUP, 1.0),
+        (signal.SIGTERM, 2.0),
+    ],
+)
+def test_nothing_of_a_start_that_is_stopped_runs_on(
+    number: signal.Signals, seconds: float, run: Run, tmp_path: Path
+) -> None:
+    """From the script that starts Java to the first statement in Spark."""
+    command = run(tmp_path / "lake", "ingest", "retry-rejected")
+    command.wait_until(command.has_java)
+    time.sleep(seconds)
+    command.process.send_signal(number)
+    assert command.ended() == (128 + number, "ingest: stopped")
+
+
+def test_command_that_is_stopped_before_it_starts_java(run: Run, tmp_path: Path) -> None:
+    command = run(tmp_path / "lake", "ingest", "retry-rejected")
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended()[0] == 143
+
+
+@pytest.mark.parametrize("module", [("ingest", "retry-rejected"), ("demo",)])
+def test_java_ends_by_itself_where_python_is_killed(
+    module: tuple[str, ...], run: Run, tmp_path: Path
+) -> None:
+    command = run(tmp_path / "lake", *module)
+    command.wait_until(command.has_java)
+    command.process.kill()
+    assert command.ended()[0] == 137
+
+
+@pytest.fixture
+def landed(new_lake: NewLake, topics: Path) -> Lake:
+    """A lake with a file that has landed."""
+    lake = new_lake(topics)
+    lake.land(BATCHES[0])
+    return lake
+
+
+def test_ingest_that_is_stopped_while_it_makes_its_tables(
+    landed: Lake, topics: Path, run: Run
+) -> None:
+    command = run(landed.root, "ingest", "files", landed.landing, "--topics", topics)
+    command.wait_until(writes(landed.root, "bronze.cdc_events"))
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended() == (143, "ingest: stopped")
+    assert landed.ingest().counts == (3, 3, 0, 0)
+
+
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_ingest_that_is_stopped_completes_its_batch(
+    send: Callable[[int, int], None], landed: Lake, topics: Path, run: Run
+) -> None:
+    """Also where a supervisor, or a terminal, sends the signal to Java, too."""
+    assert landed.ingest().code == 0
+    for records in BATCHES[1:]:
+        landed.land(records)
+    options = ("--topics", topics, "--max-bytes", "1")
+    command = run(landed.root, "ingest", "files", landed.landing, *options)
+    command.wait_until(writes(landed.root, "bronze.cdc_events"))
+    send(command.process.pid, signal.SIGTERM)
+    said = "read 4 records, wrote 3 events, rejected 1, skipped 0"
+    assert command.ended() == (143, said)
+    assert landed.ingest().counts == (3, 3, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("send", "number", "ends_with"),
+    [(os.killpg, signal.SIGINT, 2), (os.kill, signal.SIGTERM, 143)],
+)
+def test_build_that_is_stopped_leaves_no_lock_and_is_completed(
+    send: Callable[[int, int], None],
+    number: signal.Signals,
+    ends_with: int,
+    landed: Lake,
+    run: Run,
+    tmp_path: Path,
+) -> None:
+    """By Ctrl-C, which reaches all that runs in the terminal, or by a supervisor."""
+    project = small_project(tmp_path / "project")
+    landed.land(BATCHES[1])
+    assert landed.ingest().code == 0
+    landed.release()
+    build = ("dbt.cli.main", "run", "--profiles-dir", "profiles")
+    command = run(landed.root, *build, folder=project)
+    command.wait_until(writes(landed.root, "silver.orders"))
+    send(command.process.pid, number)
+    assert command.ended()[0] == ends_with
+    with only_one(str(landed.root), "dbt build"):
+        pass
+    landed.dbt("run", project=project)
+    rows = {row["order_id"]: row["is_deleted"] for row in landed.rows("silver.orders")}
+    assert rows == {1: False, 2: True, 3: False, 4: False}

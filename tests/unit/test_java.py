@@ -1,0 +1,145 @@
+"""The end of Spark's JVM, and what is said of it; without starting one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from ingest.failures import explanation
+from lake import java
+from lake.command import delayed_signals
+from lake.errors import StoppedError, TransientError
+from tests.support.project import PROJECT
+
+# A `spark-submit` that never says where it listens.
+HANGING = """#!/bin/sh
+echo $$ > "$PID_FILE.part" && mv "$PID_FILE.part" "$PID_FILE"
+exec sleep 600
+"""
+STARTING = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.default_int_handler)
+from lake import java
+java.start({"spark.master": "local"})
+"""
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_start_that_hangs_is_ended_by_a_signal(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    submit, pid_file = tmp_path / "bin" / "spark-submit", tmp_path / "pid"
+    submit.parent.mkdir()
+    submit.write_text(HANGING)
+    submit.chmod(0o755)
+    known = {"SPARK_HOME": str(tmp_path), "PID_FILE": str(pid_file)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTING],
+        cwd=PROJECT,
+        env=os.environ | known,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not pid_file.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in said
+    assert not is_there(int(pid_file.read_text()))
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [(["cat"], 0), (["sh", "-c", "trap '' TERM; sleep 600"], -signal.SIGKILL)],
+)
+def test_java_ends_with_its_input_or_is_killed(
+    command: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java, "SECONDS_TO_END", 0.2 if code else 10)
+    process = subprocess.Popen(command, stdin=subprocess.PIPE)
+    java._end(process)
+    assert process.returncode == code
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is not ignored, as where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_signal_waits_for_the_end_of_a_block(interruptible: None) -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), delayed_signals():
+        signal.raise_signal(signal.SIGINT)
+        done.append("the rest")
+    assert done == ["the rest"]
+
+
+def test_signal_is_not_lost_with_an_error(interruptible: None) -> None:
+    with pytest.raises(KeyboardInterrupt), delayed_signals():
+        signal.raise_signal(signal.SIGINT)
+        raise ValueError
+
+
+STOPPED = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+SHUT_DOWN = (
+    "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_ending", "kind", "message"),
+    [
+        (STOPPED, True, StoppedError, "Spark was stopped; run this again"),
+        (SHUT_DOWN, True, StoppedError, "Spark was stopped; run this again"),
+        # By itself Spark stops where its memory is full.
+        (STOPPED, False, TransientError, "Spark ran out of memory"),
+        ("java.lang.OutOfMemoryError: Java heap space", True, TransientError, "memory"),
+    ],
+)
+def test_spark_that_was_stopped_has_not_run_out_of_memory(
+    text: str,
+    is_ending: bool,
+    kind: type[Exception],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ingest.failures.is_ending", lambda: is_ending)
+    error = explanation(RuntimeError(text))
+    assert type(error) is kind
+    assert message in str(error)
+    assert error.exit_code == (143 if kind is StoppedError else 75)
+
+
+class Gone:
+    """A JVM that does not answer."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Py4JNetworkError
+
+
+def test_jvm_that_does_not_answer_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "SparkContext", SimpleNamespace(_jvm=Gone()))
+    assert java.is_ending()
