@@ -331,7 +331,7 @@ def status(
             spark = spark_session(has_catalogue=False)
             properties = read_options(spark, properties_file) if properties_file else {}
             topics = existing_topics(spark, bootstrap_servers, found.topics, properties)
-            found.note_lag(topic_state(spark, bootstrap_servers, topics, properties).latest)
+            found.note_lag(topic_state(spark, bootstrap_servers, topics, properties))
     print(found.as_json() if as_json else "\n".join(found.lines()))
 
 

@@ -46,6 +46,8 @@ def kafka_records(
     """
     return (
         spark.readStream.format("kafka")
+        # What an aborted transaction wrote never was.
+        .option("kafka.isolation.level", "read_committed")
         .options(**options)
         .option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", ",".join(sorted(starts)))

@@ -17,6 +17,7 @@ from typing import IO
 import pytest
 
 from connectors.stack.broker import Broker
+from connectors.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
 from tests.support.lake import Ingested, Lake
@@ -69,8 +70,9 @@ def kafka(broker: Broker, module_lake: Lake) -> Kafka:
 
 
 @pytest.fixture
-def topic(kafka: Kafka) -> Iterator[str]:
-    kafka.create_topic(TOPIC)
+def topic(kafka: Kafka, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The topic; a test may say with which settings it is created."""
+    kafka.create_topic(TOPIC, **getattr(request, "param", {}))
     yield TOPIC
     kafka.delete_topic(TOPIC)
 
@@ -91,6 +93,22 @@ def produce(kafka: Kafka, *values: str | None) -> None:
 
 def offsets(lake: Lake, table: str = "cdc_events") -> list[int]:
     return [row["kafka_offset"] for row in lake.rows(f"bronze.{table}")]
+
+
+def places(lake: Lake, table: str = "cdc_events") -> list[tuple[int, int, int]]:
+    """The generation, partition and offset of each event, in this order."""
+    return sorted(
+        (row["topic_generation"], row["kafka_partition"], row["kafka_offset"])
+        for row in lake.rows(f"bronze.{table}")
+    )
+
+
+def lag(lake: Lake, kafka: Kafka) -> int:
+    """What ``status`` says that bronze lacks of the topic."""
+    done = lake.status("--json", "--bootstrap-servers", kafka.bootstrap_servers)
+    assert (done.code, done.err) == (0, "")
+    found: int = json.loads(done.out)["lag_by_topic"][TOPIC]
+    return found
 
 
 def start_continuous(
@@ -205,6 +223,74 @@ def test_recreated_topic_with_more_records_than_the_old_one(
     assert ingest().counts == (1, 1, 0, 0)
 
 
+@pytest.mark.parametrize("topic", [{"partitions": 3}], indirect=True)
+def test_every_partition_is_read_on_where_it_ended(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    kafka.produce(TOPIC, KEY, [event(10), event(20), event(30)], partition=0)
+    kafka.produce(TOPIC, KEY, [event(40)], partition=2)
+    assert ingest().counts == (4, 4, 0, 0)
+    first = [(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 2, 0)]
+    assert (places(lake), lag(lake, kafka)) == (first, 0)
+    kafka.produce(TOPIC, KEY, [event(50)], partition=1)
+    kafka.produce(TOPIC, KEY, [event(60), event(70)], partition=2)
+    assert lag(lake, kafka) == 3
+    shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (3, 3, 0, 0)
+    second = [(0, 1, 0), (0, 2, 1), (0, 2, 2)]
+    assert (places(lake), lag(lake, kafka)) == (sorted([*first, *second]), 0)
+    assert ingest().counts == (0, 0, 0, 0)
+
+
+def test_transactions_are_read_and_aborted_ones_left_out(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Each ends with a marker, which has an offset and is no record."""
+    kafka.produce_transaction(TOPIC, KEY, [event(10), event(20)], is_aborted=False)
+    kafka.produce_transaction(TOPIC, KEY, [event(30), event(40)], is_aborted=True)
+    kafka.produce_transaction(TOPIC, KEY, [event(50)], is_aborted=False)
+    assert ingest().counts == (3, 3, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 6], 0)
+    assert ingest().counts == (0, 0, 0, 0)
+    kafka.produce_transaction(TOPIC, KEY, [event(60)], is_aborted=True)
+    kafka.produce_transaction(TOPIC, KEY, [event(70)], is_aborted=False)
+    assert lag(lake, kafka) == 4
+    shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (1, 1, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 6, 10], 0)
+
+
+COMPACTED = {
+    "cleanup_policy": "compact",
+    "segment_ms": "1",
+    "min_cleanable_dirty_ratio": "0.01",
+}
+
+
+@pytest.mark.parametrize("topic", [COMPACTED], indirect=True)
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_compacted_topic_is_read_past_what_is_gone(
+    has_checkpoint: bool,
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+) -> None:
+    """Newer records of the same key replaced it, so that nothing is lost."""
+    kafka.configure("log.cleaner.backoff.ms", "50")
+    produce(kafka, event(10), event(20))
+    assert ingest().counts == (2, 2, 0, 0)
+    for lsn in (30, 40, 50, 60):
+        produce(kafka, event(lsn))  # each in a segment of its own
+    # The last segment is never compacted.
+    wait_until(lambda: kafka.offsets(TOPIC) == [4, 5], 60, "the topic is not compacted")
+    if not has_checkpoint:
+        shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (2, 2, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 4, 5], 0)
+    assert ingest().counts == (0, 0, 0, 0)
+
+
 def test_signal_ends_an_ingest_that_always_has_more_to_read(
     topic: str, kafka: Kafka, new_lake: NewLake, tmp_path: Path
 ) -> None:
@@ -286,6 +372,25 @@ def test_status_has_the_lag_of_topics_that_kafka_has(
     status = json.loads(done.out)
     assert status["lag_by_topic"] == {"demo.datalake.customers": None, TOPIC: 2}
     assert status["lag_records"] == 2
+
+
+def test_lag_of_a_recreated_topic_is_what_bronze_lacks_of_it(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Whatever offsets it had before; a tombstone at its end does not wait."""
+    produce(kafka, *[event(lsn) for lsn in (10, 20, 30, 40)])
+    assert ingest().counts == (4, 4, 0, 0)
+    assert lag(lake, kafka) == 0
+    kafka.delete_topic(TOPIC)
+    kafka.create_topic(TOPIC)
+    produce(kafka, event(50), event(60))
+    assert lag(lake, kafka) == 2
+    assert ingest().counts == (2, 2, 0, 0)
+    assert lag(lake, kafka) == 0
+    produce(kafka, event(70), None)
+    assert lag(lake, kafka) == 2
+    assert ingest().counts == (2, 1, 0, 1)
+    assert lag(lake, kafka) == 0
 
 
 def test_unreachable_broker_is_reported(lake: Lake) -> None:

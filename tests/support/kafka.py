@@ -49,6 +49,21 @@ class Kafka:
         """Write a record for each value; None is a tombstone."""
         self._ask("produce", topic, key, values, partition)
 
+    def produce_transaction(
+        self, topic: str, key: str, values: list[str], *, is_aborted: bool
+    ) -> None:
+        """Write a record for each value in one transaction."""
+        self._ask("produce_transaction", topic, key, values, is_aborted)
+
+    def configure(self, name: str, value: str) -> None:
+        """Change a setting of the brokers while they run."""
+        self._ask("configure", name, value)
+
+    def offsets(self, topic: str) -> list[int]:
+        """The offsets of the records that partition 0 has."""
+        found: list[int] = self._ask("offsets", topic)
+        return found
+
     def delete_records(self, topic: str, before: int) -> None:
         """Delete the records of partition 0 below an offset, as retention does."""
         self._ask("delete_records", topic, before)
@@ -122,6 +137,50 @@ def _produce(
             each.get()
 
 
+def _produce_transaction(
+    jvm: Any, servers: str, topic: str, key: str, values: list[str], is_aborted: bool
+) -> None:
+    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    with _producer(jvm, servers, transactional_id="tests") as producer:
+        producer.initTransactions()
+        producer.beginTransaction()
+        for each in [producer.send(record(topic, key, value)) for value in values]:
+            each.get()
+        if is_aborted:
+            producer.abortTransaction()
+        else:
+            producer.commitTransaction()
+
+
+def _configure(jvm: Any, servers: str, name: str, value: str) -> None:
+    kafka = jvm.org.apache.kafka
+    kinds = getattr(kafka.common.config, "ConfigResource$Type")
+    brokers = kafka.common.config.ConfigResource(kinds.BROKER, "")
+    entry = kafka.clients.admin.ConfigEntry(name, value)
+    how = getattr(kafka.clients.admin, "AlterConfigOp$OpType").SET
+    change = jvm.java.util.List.of(kafka.clients.admin.AlterConfigOp(entry, how))
+    with _admin(jvm, servers) as admin:
+        changes = jvm.java.util.Map.of(brokers, change)
+        admin.incrementalAlterConfigs(changes).all().get()
+
+
+def _offsets(jvm: Any, servers: str, topic: str) -> list[int]:
+    deserializer = jvm.org.apache.kafka.common.serialization.StringDeserializer
+    client = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+    partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
+    partitions = jvm.java.util.List.of(partition)
+    properties = _properties(jvm, servers)
+    found: list[int] = []
+    with closing(client(properties, deserializer(), deserializer())) as consumer:
+        consumer.assign(partitions)
+        consumer.seekToBeginning(partitions)
+        end = consumer.endOffsets(partitions).get(partition)
+        while consumer.position(partition) < end:
+            records = consumer.poll(jvm.java.time.Duration.ofSeconds(1))
+            found += [each.offset() for each in records]
+    return found
+
+
 def _delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
     partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
     # By its name, py4j finds only the accessor that is called the same.
@@ -136,5 +195,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "create_topic": _create_topic,
     "delete_topic": _delete_topic,
     "produce": _produce,
+    "produce_transaction": _produce_transaction,
+    "configure": _configure,
+    "offsets": _offsets,
     "delete_records": _delete_records,
 }
