@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ingest.avro import Schemas, records_from_kafka
 from ingest.batches import Batches
 from lake.command import StopRequest
+from lake.errors import UserError
 
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -83,6 +84,9 @@ def start(
         if stop:
             raise StoppedError
         batches.write(records_from_kafka(batch, schemas))
+        # The checkpoint must not go past what was left out.
+        if batches.refused:
+            raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
 
     writer = (
         records.writeStream.foreachBatch(write)

@@ -18,12 +18,13 @@ import pytest
 
 from connectors.stack.broker import Broker
 from connectors.stack.processes import wait_until
+from ingest.topics import TOPICS_FILE
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
 from tests.support.lake import Ingested, Lake
 from tests.support.ports import start_on_free_ports
 from tests.support.project import PROJECT
-from tests.support.records import TOPIC, flattened
+from tests.support.records import TOPIC, flattened, record
 
 KEY = '{"order_id":1}'
 
@@ -221,6 +222,32 @@ def test_recreated_topic_with_more_records_than_the_old_one(
     assert sorted(offsets(lake)) == [0, 0, 1, 2]
     produce(kafka, event(50))
     assert ingest().counts == (1, 1, 0, 0)
+
+
+def test_topic_that_was_recreated_since_files_brought_it_waits(
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+    tmp_path: Path,
+) -> None:
+    """Bronze has no id of its former generation, but Kafka timestamps."""
+    old = [record(json.loads(KEY), json.loads(event(lsn)), lsn) for lsn in (10, 20)]
+    lake.land([json.dumps(each) for each in old])
+    assert lake.ingest().counts == (2, 2, 0, 0)
+    produce(kafka, event(30))
+    refused = ingest()
+    assert refused.code == 1
+    assert f"nothing more is read: {TOPIC} must wait" in refused.err
+    line = refused.err.partition(" when: ")[2].partition("  or")[0]
+    topics = tmp_path / "topics.toml"
+    topics.write_text(f"{TOPICS_FILE.read_text()}{line}\n")
+    assert ingest("--topics", str(topics)).counts == (1, 1, 0, 0)
+    assert places(lake) == [(0, 0, 10), (0, 0, 20), (1, 0, 0)]
+    # What was read from Kafka is known by the topic's id from now on.
+    produce(kafka, event(40))
+    assert ingest().counts == (1, 1, 0, 0)
+    assert places(lake)[-1] == (1, 0, 1)
 
 
 @pytest.mark.parametrize("topic", [{"partitions": 3}], indirect=True)
