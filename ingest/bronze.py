@@ -22,8 +22,9 @@ EVENT_COLUMNS = (
     f"source_table string, schema_id bigint, {BATCH_COLUMNS}"
 )
 REJECTED_COLUMNS = (
-    "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
-    "kafka_timestamp timestamp, key string, value string, source_file string, "
+    "event_id string, topic string, topic_generation int, kafka_partition int, "
+    "kafka_offset bigint, kafka_timestamp timestamp, key string, value string, "
+    "source_file string, "
     f"reason string, schema_id bigint, {BATCH_COLUMNS}"
 )
 HEAD_COLUMNS = (

@@ -250,6 +250,39 @@ def test_topic_that_was_recreated_since_files_brought_it_waits(
     assert places(lake)[-1] == (1, 0, 1)
 
 
+@pytest.mark.parametrize("is_of_earlier_version", [False, True])
+def test_rejected_record_keeps_the_generation_it_came_with(
+    is_of_earlier_version: bool,
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+    tmp_path: Path,
+) -> None:
+    """Of a row that an earlier version wrote, its batch tells it."""
+    other = event(20).replace('"cdc_events"', '"shard"')
+    produce(kafka, event(10), other)
+    assert ingest().counts == (2, 1, 1, 0)
+    for lsn in (30, 50):
+        kafka.delete_topic(TOPIC)
+        kafka.create_topic(TOPIC)
+        produce(kafka, event(lsn), other.replace("20", f"{lsn + 10}"))
+        assert ingest().counts == (2, 1, 1, 0)
+    assert places(lake) == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+    if is_of_earlier_version:
+        path = lake.root / "warehouse/bronze.db/rejected_events"
+        lake.sql(f"create table before using hudi location 'file:{path}'")
+        lake.sql("update before set topic_generation = null")
+        lake.sql("drop table before")
+
+    topics = tmp_path / "topics.toml"
+    listed = f'[source_tables]\n"{TOPIC}" = ["cdc_events", "shard"]\n'
+    topics.write_text(TOPICS_FILE.read_text().replace("[source_tables]\n", listed))
+    assert lake.retry_rejected("--topics", str(topics)).counts == (3, 3, 0, 0)
+    assert places(lake) == [(n, 0, offset) for n in range(3) for offset in range(2)]
+    assert lake.rows("bronze.rejected_events") == []
+
+
 @pytest.mark.parametrize("topic", [{"partitions": 3}], indirect=True)
 def test_every_partition_is_read_on_where_it_ended(
     topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
