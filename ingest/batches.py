@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 from logging import Logger
 from queue import Empty, SimpleQueue
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ingest import metrics
-from ingest.bronze import Bronze, Slice, next_batch
+from ingest.bronze import Bronze, Slice, head_of_records, next_batch
 from ingest.events import SKIPPED, Classifier
+from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.topics import Topics
 from lake.mark import REJECTED_TABLE
 
@@ -52,6 +53,7 @@ class Batches:
     Attributes:
         classifier: says where records go.
         tally: what all of them came to.
+        refused: the topics whose records are left out from now on, with the reason.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Batches:
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
+        self.refused: dict[str, str] = {}
         # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
 
@@ -79,19 +82,35 @@ class Batches:
         """Create every bronze table that is not there, empty."""
         self.bronze.create_missing(self.tables)
 
-    def write(self, records: DataFrame) -> None:
+    def write(self, records: DataFrame) -> frozenset[str]:
         """Write one micro-batch.
 
         One that is given again after a crash finds what it wrote before, and writes the
         rest.
+
+        Args:
+            records: the columns of ``RECORD``, and ``topic_generation`` where it is known.
+
+        Returns:
+            The ``source_file``s with records of topics that are refused, which are neither
+            written nor counted.
         """
         rows = self.classifier.classified(records)
+        if "topic_generation" not in rows.columns:
+            rows = rows.withColumn("topic_generation", self.generation())
         # Of an event the value is kept, and not once more with what was around it.
         of_rejected = F.when(F.col("reason").isNotNull(), F.col("record"))
-        rows = rows.withColumn("record", of_rejected).persist()
+        rows = in_memory = rows.withColumn("record", of_rejected).persist()
         start = time.monotonic()
         try:
             slices = self._slices(rows)
+            self._refuse_recreated(rows, slices)
+            left_out: frozenset[str] = frozenset()
+            if self.refused:
+                is_refused = F.coalesce(F.col("topic").isin(*self.refused), F.lit(False))
+                left_out = _source_files(rows.where(is_refused))
+                rows = rows.where(~is_refused)
+                slices = [part for part in slices if part.topic not in self.refused]
             batch = next_batch(
                 max(self.bronze.mark(table).batch for table in self.tables),
                 datetime.now(UTC),
@@ -108,16 +127,65 @@ class Batches:
             self._count(rows, slices, sum(written.values()))
             metrics.batch_seconds.observe(time.monotonic() - start)
             self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
+            return left_out
         finally:
-            rows.unpersist()
+            in_memory.unpersist()
+
+    def generation(self) -> Column:
+        """The generation of each record, null of a topic that no table is named for.
+
+        Kafka's records are all of the newest, as its topic's id tells.
+        """
+        found = {}
+        for topic, table in self.topics.tables.items():
+            mark = self.bronze.mark(table)
+            times = self.topics.recreated.get(topic, [])
+            newest = mark.generations.get(topic, 0)
+            counts = numbers(times, mark.last_written(topic), newest)
+            if topic in self.bronze.topic_ids:
+                is_new = topic in mark.made_anew(self.bronze.topic_ids)
+                times, counts = [], [max(newest + is_new, counts[-1])]
+            found[topic] = times, counts
+        return generation(found)
+
+    def _refuse_recreated(self, rows: DataFrame, slices: list[Slice]) -> None:
+        """Refuse the topics whose records are of more generations than is known."""
+        doubted = [part for part in slices if self._may_be_recreated(part)]
+        if not doubted:
+            return
+        is_doubted = F.col("topic").isin(*{part.topic for part in doubted})
+        is_event = F.col("destination").isin(*self.topics.tables.values())
+        places = [rows.where(is_doubted & is_event).select(*PLACE)]
+        for table in sorted({part.destination for part in doubted}):
+            parts = [part for part in doubted if part.destination == table]
+            places += self.bronze.places_like(table, parts)
+        for topic, found in recreations(places).items():
+            known = self.topics.recreated.get(topic, [])
+            self.refused[topic] = refusal(topic, found, known)
+            self.log.error("%s", self.refused[topic])
+
+    def _may_be_recreated(self, part: Slice) -> bool:
+        """Whether only its records show of which generation a part of a batch is."""
+        topic = part.topic
+        if topic is None or part.destination != self.topics.tables.get(topic):
+            return False
+        if part.head is None or topic in self.refused:
+            return False
+        if self.topics.recreated.get(topic) == []:
+            return False
+        mark = self.bronze.mark(part.destination)
+        # Files may have brought a topic before Kafka was asked for its id.
+        is_first_of_kafka = topic not in mark.topic_ids and part.place in mark.offsets
+        return topic not in self.bronze.topic_ids or is_first_of_kafka
 
     def _slices(self, rows: DataFrame) -> list[Slice]:
         found = (
-            rows.groupBy("destination", "topic", "kafka_partition")
+            rows.groupBy("destination", "topic", "topic_generation", "kafka_partition")
             .agg(
                 F.count("*").alias("rows"),
                 F.min("kafka_offset").alias("low"),
                 F.max("kafka_offset").alias("high"),
+                head_of_records().alias("head"),
                 F.max("source_ts").cast("double").alias("newest"),
             )
             .collect()
@@ -126,10 +194,12 @@ class Batches:
             Slice(
                 destination=row["destination"],
                 topic=row["topic"],
+                generation=row["topic_generation"],
                 partition=row["kafka_partition"],
                 rows=row["rows"],
                 low_offset=row["low"],
                 high_offset=row["high"],
+                head=row["head"],
                 newest=row["newest"],
             )
             for row in found
@@ -172,3 +242,9 @@ class Batches:
             for row in rows.where("reason is not null").groupBy("reason").count().collect():
                 before = self.tally.reasons.get(row["reason"], 0)
                 self.tally.reasons[row["reason"]] = before + row["count"]
+
+
+def _source_files(rows: DataFrame) -> frozenset[str]:
+    """The files that records are of."""
+    found = rows.where("source_file is not null").select("source_file").distinct().collect()
+    return frozenset(row["source_file"] for row in found)

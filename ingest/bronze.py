@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingest.events import number_of_topic
+from ingest.generations import PLACE
 from lake.mark import MARK, MARK_PREFIX, REJECTED_TABLE, Mark
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
@@ -22,9 +22,14 @@ EVENT_COLUMNS = (
     f"source_table string, schema_id bigint, {BATCH_COLUMNS}"
 )
 REJECTED_COLUMNS = (
-    "event_id string, topic string, kafka_partition int, kafka_offset bigint, "
-    "kafka_timestamp timestamp, key string, value string, source_file string, "
+    "event_id string, topic string, topic_generation int, kafka_partition int, "
+    "kafka_offset bigint, kafka_timestamp timestamp, key string, value string, "
+    "source_file string, "
     f"reason string, schema_id bigint, {BATCH_COLUMNS}"
+)
+HEAD_COLUMNS = (
+    "topic string, topic_generation int, kafka_partition int, kafka_offset bigint, "
+    "written bigint"
 )
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
 ROWS_A_FILE = 50_000
@@ -58,18 +63,21 @@ WRITE_OPTIONS = {
 
 @dataclass(frozen=True)
 class Slice:
-    """The part of a batch that has one destination, topic and partition.
+    """The part of a batch that has one destination, topic, generation and partition.
 
     Attributes:
+        head: its highest offset with a Kafka timestamp, and that in milliseconds.
         newest: when its newest change was made at the source, in seconds of Unix time.
     """
 
     destination: str
     topic: str | None
+    generation: int | None
     partition: int | None
     rows: int
     low_offset: int | None
     high_offset: int | None
+    head: tuple[int, int] | None
     newest: float | None
 
     @property
@@ -167,7 +175,8 @@ class Bronze:
         ids = rows.select("event_id").distinct()
         known = [part for part in slices if self._may_be_known(part, mark)]
         if known:
-            ids = ids.join(self._ids_like(table, known), on="event_id", how="left_anti")
+            held = self._rows_like(table, known).select("event_id")
+            ids = ids.join(held, on="event_id", how="left_anti")
         moved = _moved(mark, slices, batch, self.topic_ids)
         ids = ids.persist()
         try:
@@ -178,7 +187,7 @@ class Bronze:
                     ids, on="event_id", how="left_semi"
                 )
             if count:
-                columns = _bronze_columns(table, batch, moved.generations)
+                columns = _bronze_columns(table, batch)
                 self._append(rows.select(*columns), table, moved, count=count)
             return count
         finally:
@@ -189,8 +198,34 @@ class Bronze:
             return mark.has_unplaced
         return part.low_offset <= mark.offsets.get(part.place, -1)
 
-    def _ids_like(self, table: str, slices: list[Slice]) -> DataFrame:
-        """The ids that the table holds in the same stretch of the same partitions."""
+    def places_like(self, table: str, slices: list[Slice]) -> list[DataFrame]:
+        """What the table holds that may contradict the offsets of a batch.
+
+        Returns:
+            In the columns of ``PLACE``, the records of the same stretch of the same
+            partitions, and those of their highest offsets. It reads as little as the
+            search for records that are known already.
+        """
+        mark = self.mark(table)
+        known = [part for part in slices if self._may_be_known(part, mark)]
+        found = []
+        if known:
+            rows = self._rows_like(table, known)
+            generation = _generation_of(rows)
+            found.append(rows.withColumn("topic_generation", generation).select(*PLACE))
+        heads = {
+            (part.topic, int(generation), part.partition, *head)
+            for part in slices
+            for generation, head in mark.heads.get(part.place, {}).items()
+        }
+        if heads:
+            frame = self.spark.createDataFrame(list(heads), HEAD_COLUMNS)
+            at = F.timestamp_millis("written").alias("kafka_timestamp")
+            found.append(frame.select(*PLACE[:-1], at))
+        return found
+
+    def _rows_like(self, table: str, slices: list[Slice]) -> DataFrame:
+        """The rows that the table holds in the same stretch of the same partitions."""
         likely: Column = F.lit(False)
         for part in slices:
             same = F.col("topic").eqNullSafe(F.lit(part.topic))
@@ -204,7 +239,7 @@ class Bronze:
                         F.lit(part.low_offset), F.lit(part.high_offset)
                     )
                 )
-        return self.read(table).where(likely).select("event_id")
+        return self.read(table).where(likely)
 
     def remove_rejected(self, ids: DataFrame) -> None:
         """Take records out of the quarantine, by their ``event_id``s, the one column."""
@@ -285,24 +320,49 @@ class Bronze:
         return client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
 
     def _mark_from_data(self, table: str) -> Mark:
+        rows = self.read(table)
         places = (
-            self.read(table)
-            .groupBy("topic", "kafka_partition")
+            rows.withColumn("generation", _generation_of(rows))
+            .groupBy("topic", "kafka_partition", "generation")
             .agg(
                 F.max("ingest_batch").alias("batch"),
-                F.max("kafka_offset").alias("offset"),
+                F.count("*").alias("count"),
+                F.min("kafka_offset").alias("low"),
+                F.max("kafka_offset").alias("high"),
+                head_of_records().alias("head"),
             )
             .collect()
         )
-        return Mark(
-            batch=max((place.batch for place in places), default=0),
-            offsets={
-                f"{place.topic}/{place.kafka_partition}": place.offset
-                for place in places
-                if place.offset is not None
-            },
-            has_unplaced=any(place.kafka_partition is None for place in places),
-        )
+        slices = [
+            Slice(
+                destination=table,
+                topic=place["topic"],
+                generation=place["generation"],
+                partition=place["kafka_partition"],
+                rows=place["count"],
+                low_offset=place["low"],
+                high_offset=place["high"],
+                head=place["head"],
+                newest=None,
+            )
+            for place in places
+        ]
+        batch = max((place["batch"] for place in places), default=0)
+        return _moved(Mark(), slices, batch, {})
+
+
+def _generation_of(rows: DataFrame) -> Column:
+    """The generation of a table's rows; an earlier version wrote none, or had no column."""
+    if "topic_generation" in rows.columns:
+        return F.coalesce("topic_generation", F.lit(0))
+    return F.lit(0)
+
+
+def head_of_records() -> Column:
+    """``Slice.head``, an aggregate."""
+    written = F.unix_millis("kafka_timestamp")
+    head = F.struct(F.col("kafka_offset"), written)
+    return F.max(F.when(F.col("kafka_offset").isNotNull() & written.isNotNull(), head))
 
 
 def columns_of(table: str) -> str:
@@ -319,10 +379,9 @@ def next_batch(last: int, now: datetime) -> int:
     return max(last + 1, int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]))
 
 
-def _bronze_columns(table: str, batch: int, generations: dict[str, int]) -> list[Column]:
+def _bronze_columns(table: str, batch: int) -> list[Column]:
     text = str(batch)
     computed = {
-        "topic_generation": number_of_topic(generations),
         "ingested_at": F.current_timestamp(),
         "ingest_batch": F.lit(batch).cast("bigint"),
         "ingest_date": F.lit(f"{text[:4]}-{text[4:6]}-{text[6:8]}"),
@@ -336,7 +395,8 @@ def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str
     """The mark after a batch, of the topics that ``topic_ids`` lists or of files."""
     read = {part.topic: topic_ids[part.topic] for part in slices if part.topic in topic_ids}
     made_anew = mark.made_anew(read)
-    offsets = dict(mark.offsets)
+    offsets, generations = dict(mark.offsets), dict(mark.generations)
+    heads = {place: dict(held) for place, held in mark.heads.items()}
     read_to = {
         place: offset
         for place, offset in mark.read_to.items()
@@ -347,14 +407,21 @@ def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str
             offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
             if part.topic in read:
                 read_to[part.place] = part.high_offset + 1
-    generations = {topic: mark.generations.get(topic, 0) + 1 for topic in made_anew}
+        if part.topic is None or part.generation is None:
+            continue
+        generations[part.topic] = max(generations.get(part.topic, 0), part.generation)
+        if part.head is not None:
+            held = heads.setdefault(part.place, {})
+            head = [*part.head]
+            held[str(part.generation)] = max(held.get(str(part.generation), head), head)
     return Mark(
         batch=batch,
         offsets=offsets,
         has_unplaced=mark.has_unplaced or any(part.high_offset is None for part in slices),
         read_to=read_to,
         topic_ids=mark.topic_ids | read,
-        generations=mark.generations | generations,
+        generations=generations,
+        heads=heads,
         newest_change=max(
             (at for at in (mark.newest_change, *(part.newest for part in slices)) if at),
             default=None,

@@ -28,7 +28,7 @@ from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
 from lake import log
 from lake.command import STYLE, run, stop_request, version
-from lake.errors import DONE, TOO_MUCH_REJECTED, TransientError, UserError
+from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
 from lake.folders import note_own, require_room
 from lake.lock import only_one, only_one_anywhere
 from lake.place import lake_root
@@ -331,7 +331,7 @@ def status(
             spark = spark_session(has_catalogue=False)
             properties = read_options(spark, properties_file) if properties_file else {}
             topics = existing_topics(spark, bootstrap_servers, found.topics, properties)
-            found.note_lag(topic_state(spark, bootstrap_servers, topics, properties).latest)
+            found.note_lag(topic_state(spark, bootstrap_servers, topics, properties))
     print(found.as_json() if as_json else "\n".join(found.lines()))
 
 
@@ -370,6 +370,8 @@ def _code(batches: Batches, follow_up: FollowUp, options: Options) -> int:
         f"rejected {tally.rejected}, skipped {tally.skipped}",
         flush=True,
     )
+    if batches.refused:
+        return FAILED
     if follow_up.code != DONE:
         return follow_up.code
     if tally.worst_share > options.max_rejected_share:

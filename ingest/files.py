@@ -75,7 +75,9 @@ class FileReader:
             try:
                 left = self._landing.readable(left)
                 if left:
-                    self._batches.write(self._landing.records(left, self._topic))
+                    records = self._landing.records(left, self._topic)
+                    left_out = self._batches.write(records)
+                    self._landing.note_waiting(left, left_out)
                 break
             except SPARK_ERRORS as error:
                 meaning = explanation(error)
@@ -87,8 +89,8 @@ class FileReader:
                     raise meaning from error
                 left = readable
         # The ledger comes after bronze.
-        if left:
-            self._ledger.add(left)
+        if done := [file for file in left if file not in self._landing.waiting]:
+            self._ledger.add(done)
         for file in batch:
             if file not in left:
                 self._batches.log.error(

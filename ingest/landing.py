@@ -128,6 +128,7 @@ class Landing:
     Attributes:
         unreadable: what was found to be no readable file, with the reason; such a file is
             tried again once it has changed, or by the next command.
+        waiting: what holds records that were left out; it is tried again like that.
 
     Raises:
         UserError: nothing is at one of the paths.
@@ -142,6 +143,7 @@ class Landing:
         self._ledger = ledger
         self._max_bytes = max_bytes
         self.unreadable: dict[File, str] = {}
+        self.waiting: set[File] = set()
         # Of the Avro files that `readable` has found to be readable; and what a schema in
         # a header is read with.
         self._schemas: dict[File, str] = {}
@@ -154,11 +156,14 @@ class Landing:
         self.unreadable = {
             file: reason for file, reason in self.unreadable.items() if file in there
         }
+        self.waiting &= there
         self._ledger.forget_all_but(found.keys(), self._is_named)
         new = [
             file
             for file in found.values()
-            if self._ledger.lacks(file) and file not in self.unreadable
+            if self._ledger.lacks(file)
+            and file not in self.unreadable
+            and file not in self.waiting
         ]
         return sorted(new, key=lambda file: (file.modified, file.path))
 
@@ -270,6 +275,11 @@ class Landing:
                 del long[path]
         for file in long.values():
             self.unreadable[file] = f"a line is longer than {LONGEST_LINE >> 20} MiB"
+
+    def note_waiting(self, files: list[File], source_files: frozenset[str]) -> None:
+        """Note the files that are among those that Spark names."""
+        paths = {_path_of(name) for name in source_files}
+        self.waiting |= {file for file in files if file.path in paths}
 
     def set_aside(self, files: list[File], error: Exception) -> list[File]:
         """Note which of the files an error is about.

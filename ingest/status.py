@@ -13,6 +13,7 @@ from typing import Any
 from botocore.exceptions import BotoCoreError
 from pyarrow import fs
 
+from ingest.kafka import TopicState
 from lake.errors import UserError
 from lake.mark import MARK, REJECTED_TABLE
 from lake.storage import file_system
@@ -33,6 +34,8 @@ class LakeStatus:
         seconds_since: from it to now.
         newest_change: when the newest change that bronze holds was made at the source.
         seconds_to_bronze: from that change to its batch.
+        read_to: the offset that reading from Kafka goes on at, by ``topic/partition``.
+        topic_ids: Kafka's ids of the topics that were read from it.
         lag_records: what Kafka has and bronze lacks; None where nobody asked Kafka.
         lag_by_topic: the same of each topic, None of those that Kafka does not have.
         rejected: the rows of ``bronze.rejected_events``.
@@ -48,6 +51,8 @@ class LakeStatus:
     seconds_since: float | None = None
     newest_change: str | None = None
     seconds_to_bronze: float | None = None
+    read_to: dict[str, int] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
     lag_records: int | None = None
     lag_by_topic: dict[str, int | None] = field(default_factory=dict)
     rejected: int = 0
@@ -60,11 +65,19 @@ class LakeStatus:
         """Those that bronze has records of."""
         return sorted({place.rpartition("/")[0] for place in self.offsets})
 
-    def note_lag(self, latest: dict[tuple[str, int], int]) -> None:
-        """Compare with the offsets that Kafka writes next, by topic and partition."""
+    def note_lag(self, state: TopicState) -> None:
+        """Compare with what Kafka has of the topics."""
         self.lag_by_topic = dict.fromkeys(self.topics)
-        for (topic, partition), end in latest.items():
-            lag = max(end - self.offsets.get(f"{topic}/{partition}", -1) - 1, 0)
+        for (topic, partition), end in state.latest.items():
+            place, first = f"{topic}/{partition}", state.earliest[topic, partition]
+            if topic not in self.topic_ids:
+                done = self.offsets.get(place, -1) + 1
+            elif self.topic_ids[topic] == state.ids[topic]:
+                done = self.read_to.get(place, first)
+            else:
+                done = first
+            # A topic that ends before it was recreated.
+            lag = end - (first if done > end else max(done, first))
             self.lag_by_topic[topic] = (self.lag_by_topic[topic] or 0) + lag
         self.lag_records = sum(lag or 0 for lag in self.lag_by_topic.values())
 
@@ -112,6 +125,7 @@ def lake_status(root: str) -> LakeStatus:
     files, place = file_system(root)
     status = LakeStatus(root)
     newest_change = 0.0
+    marks: list[dict[str, Any]] = []
     for name in _tables(files, f"{place}/warehouse/bronze.db"):
         table = f"{place}/warehouse/bronze.db/{name}"
         mark = next((m for c in _commits(files, table) if (m := _mark(c)) is not None), {})
@@ -121,11 +135,22 @@ def lake_status(root: str) -> LakeStatus:
         # A topic's last record may be in its table or, rejected, among the others'.
         for topic, offset in mark.get("offsets", {}).items():
             status.offsets[topic] = max(offset, status.offsets.get(topic, -1))
+        marks.append(mark)
+        if name != REJECTED_TABLE:
+            status.topic_ids |= mark.get("topic_ids", {})
         # Before its first commit ends, a table that is being created cannot be read.
         if name == REJECTED_TABLE and next(_commits(files, table), None):
             url = re.sub("^s3[an]://", "s3://", root) if "://" in root else place
             found = open_table(f"{url}/warehouse/bronze.db/{name}")
             status.rejected = read_columns(found, ["event_id"]).num_rows
+    # It is also past what no table has: skipped records, and the markers of transactions.
+    status.read_to = _checkpoint(files, f"{place}/checkpoints/kafka")
+    for mark in marks:
+        for where, offset in mark.get("read_to", {}).items():
+            topic = where.rpartition("/")[0]
+            # Rejected records may all be of an older generation.
+            if mark.get("topic_ids", {}).get(topic) == status.topic_ids.get(topic):
+                status.read_to[where] = max(offset, status.read_to.get(where, 0))
     at = batch_time(status.newest_batch)
     if at is not None:
         status.seconds_since = (datetime.now(UTC) - at).total_seconds()
@@ -202,6 +227,23 @@ def _commits(files: fs.FileSystem, table: str) -> Iterator[dict[str, Any]]:
     for path in sorted((path for path in paths if path.endswith(".commit")), reverse=True):
         with files.open_input_file(path) as file:
             yield json.loads(file.read())
+
+
+def _checkpoint(files: fs.FileSystem, folder: str) -> dict[str, int]:
+    """The next offsets after the last micro-batch that ended, by ``topic/partition``."""
+    found: dict[str, int] = {}
+    for info in files.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+        commits = fs.FileSelector(f"{info.path}/commits", allow_not_found=True)
+        names = [each.base_name for each in files.get_file_info(commits)]
+        last = max((int(name) for name in names if name.isdigit()), default=None)
+        if last is None:
+            continue
+        with files.open_input_file(f"{info.path}/offsets/{last}") as file:
+            *_, ends = file.read().decode().splitlines()
+        for topic, partitions in json.loads(ends).items():
+            for partition, offset in partitions.items():
+                found[f"{topic}/{partition}"] = offset
+    return found
 
 
 def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:

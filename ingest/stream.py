@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ingest.avro import Schemas, records_from_kafka
 from ingest.batches import Batches
 from lake.command import StopRequest
+from lake.errors import UserError
 
 SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -46,6 +47,8 @@ def kafka_records(
     """
     return (
         spark.readStream.format("kafka")
+        # What an aborted transaction wrote never was.
+        .option("kafka.isolation.level", "read_committed")
         .options(**options)
         .option("kafka.bootstrap.servers", bootstrap_servers)
         .option("subscribe", ",".join(sorted(starts)))
@@ -81,6 +84,9 @@ def start(
         if stop:
             raise StoppedError
         batches.write(records_from_kafka(batch, schemas))
+        # The checkpoint must not go past what was left out.
+        if batches.refused:
+            raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
 
     writer = (
         records.writeStream.foreachBatch(write)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 from lake.errors import UserError
@@ -22,11 +24,14 @@ class Topics:
         epochs: the source epoch, 0 where nothing is said.
         source_tables: the source's tables whose events it carries, where its name does not
             say it; ``*`` matches any characters.
+        recreated: when the topic was recreated, for records that files bring; empty where
+            it never was, whatever their timestamps say.
     """
 
     tables: dict[str, str]
     epochs: dict[str, int]
     source_tables: dict[str, list[str]]
+    recreated: dict[str, list[datetime]] = field(default_factory=dict)
 
 
 def read_topics(path: Path = TOPICS_FILE) -> Topics:
@@ -35,21 +40,24 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
     Raises:
         UserError: the file is missing, is no TOML, or says something else than
             ``[topics]`` (topic to table name), ``[epochs]`` (topic to a whole number from
-            0) and ``[source_tables]`` (topic to a list of names).
+            0), ``[source_tables]`` (topic to a list of names) and ``[recreated]`` (topic
+            to a list of times).
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
 
-    known = ("topics", "epochs", "source_tables")
+    known = ("topics", "epochs", "source_tables", "recreated")
     unknown = sorted(content.keys() - known)
     if unknown:
         raise UserError(
             f"{path}: unknown section [{unknown[0]}]; known: {', '.join(known)}"
         )
 
-    tables, epochs, source_tables = (content.get(section, {}) for section in known)
+    tables, epochs, source_tables, recreated = (
+        content.get(section, {}) for section in known
+    )
     if not tables:
         raise UserError(f"{path}: [topics] names no topic, so there is nothing to ingest")
     for topic, table in tables.items():
@@ -80,4 +88,15 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
                 f"{path}: the source tables of '{topic}' are {names!r}; they are a list of"
                 " names, ['*'] for any"
             )
-    return Topics(tables, epochs, source_tables)
+    for topic, times in recreated.items():
+        are_times = isinstance(times, list) and all(map(_is_with_offset, times))
+        if not are_times or any(later <= time for time, later in pairwise(times)):
+            raise UserError(
+                f"{path}: [recreated] says {times!r} of '{topic}'; it is a list of rising"
+                " times with an offset, [2026-01-31T09:30:00Z]"
+            )
+    return Topics(tables, epochs, source_tables, recreated)
+
+
+def _is_with_offset(time: object) -> bool:
+    return isinstance(time, datetime) and time.tzinfo is not None

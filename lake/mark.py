@@ -22,7 +22,9 @@ class Mark:
         read_to: the offset that a reader of Kafka goes on at, by ``topic/partition``.
             Files do not move it, as they may leave offsets out.
         topic_ids: Kafka's ids of the topics that were read from it.
-        generations: how many times each topic was recreated since it was first read.
+        generations: the newest generation of each topic, 0 for the first.
+        heads: by ``topic/partition``, of each generation that it holds, the highest offset
+            and when that was written to Kafka, in milliseconds of Unix time.
         newest_change: when the newest change that it holds was made at the source, in
             seconds of Unix time.
     """
@@ -33,7 +35,18 @@ class Mark:
     read_to: dict[str, int] = field(default_factory=dict)
     topic_ids: dict[str, str] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
+    heads: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     newest_change: float | None = None
+
+    def last_written(self, topic: str) -> dict[int, int]:
+        """Of each generation of a topic that it holds, the time of its last record."""
+        found: dict[int, int] = {}
+        for place, heads in self.heads.items():
+            if place.rpartition("/")[0] == topic:
+                for generation, (_, written) in heads.items():
+                    number = int(generation)
+                    found[number] = max(found.get(number, written), written)
+        return found
 
     def made_anew(self, topic_ids: dict[str, str]) -> set[str]:
         """The topics that have another id now; what is known of them is of older ones."""

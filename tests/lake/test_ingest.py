@@ -19,9 +19,19 @@ from typing import Any
 import pytest
 
 from ingest.landing import LEDGER_FILES, LONGEST_LINE
+from ingest.topics import TOPICS_FILE, read_topics
 from lake.lock import only_one
+from tests.conftest import NewLake
 from tests.support.lake import Ingested, Lake
-from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
+from tests.support.records import (
+    START_MS,
+    TOPIC,
+    Record,
+    Row,
+    envelope,
+    flattened,
+    record,
+)
 
 KEY = {"order_id": 1}
 ROW = {"order_id": 1, "customer_id": "ALFKI", "employee": '{"a": "Käse \\"x\\""}'}
@@ -456,6 +466,141 @@ def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Pat
     assert ingested.code == 75
     assert f"another ingest (process {os.getpid()})" in ingested.err
     assert bronze.ingest(str(tmp_path)).counts == (1, 1, 0, 0)
+
+
+# A topic that was recreated, in files
+
+DAY_MS = 86_400_000
+OTHER = "demo.datalake.customers"
+
+
+def change(op: str, lsn: int, offset: int | None, day: int | None, text: str) -> Record:
+    """A change of an order, written to Kafka on one of the days."""
+    value = flattened(op, ROW | {"customer_id": text}, lsn)
+    kafka = record(KEY, value, offset, timestamp=START_MS + (day or 0) * DAY_MS + lsn)
+    if day is None:
+        del kafka["metadata"]["timestamp"]
+    return kafka
+
+
+OLD = [
+    change("c", 10, 0, 0, "c0"),
+    change("u", 90, 9, 0, "u9"),
+    change("r", 99, 12, 0, "r12"),
+]
+NEW = [change("r", 200, 2, 1, "r2"), change("u", 210, 3, 1, "u3")]
+
+
+def topics_file(folder: Path, *lines: str) -> str:
+    """The project's topics file, with lines below [recreated]."""
+    assert read_topics().recreated == {}
+    file = folder / "topics.toml"
+    file.write_text(TOPICS_FILE.read_text() + "".join(f"{text}\n" for text in lines))
+    return str(file)
+
+
+def asked_line(ingested: Ingested) -> str:
+    """The line that an ingest asks for."""
+    [message] = [text for text in ingested.err.splitlines() if "was recreated" in text]
+    return message.partition(" when: ")[2].partition("  or")[0]
+
+
+def generations(lake: Lake) -> dict[int, int]:
+    """The generation of each offset."""
+    rows = lake.rows("bronze.cdc_events")
+    found = {row["kafka_offset"]: row["topic_generation"] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def test_recreated_topic_waits_until_the_topics_file_says_when(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Its reads and changes then win, and other topics do not wait."""
+    lake = new_lake()
+    lake.land(OLD, "old.json")
+    assert lake.ingest().counts == (3, 3, 0, 0)
+    customer = flattened("c", {"customer_id": "ALFKI"}, 9, table="customers")
+    others = [record(KEY, customer, number, OTHER) for number in range(2)]
+    lake.land([*NEW[:1], others[0]], "mixed.json")
+    lake.land(NEW[1:], "new.json")
+    lake.land(others[1:], "others.json")
+    refused = lake.ingest()
+    assert (refused.code, refused.counts) == (1, (2, 2, 0, 0))
+    line = f'"{TOPIC}" = [2026-01-02T00:00:00.200Z]'
+    assert asked_line(refused) == line
+    assert set(generations(lake)) == {0, 9, 12}
+    assert len(lake.rows("bronze.customers")) == 2
+    # The files that wait are read again.
+    again = lake.ingest()
+    assert (again.code, again.counts) == (1, (1, 0, 0, 0))
+    assert asked_line(again) == line
+
+    topics = topics_file(tmp_path, line)
+    done = lake.ingest(str(lake.landing), "--topics", topics)
+    assert (done.code, done.counts) == (0, (3, 2, 0, 0))
+    assert generations(lake) == {0: 0, 9: 0, 12: 0, 2: 1, 3: 1}
+    lake.dbt("run", "-s", "stg_orders", "orders")
+    [row] = lake.rows("silver.orders")
+    assert (row["customer_id"], row["source_lsn"]) == ("u3", 210)
+
+    # What is late is of the old generation, and a further one is noticed.
+    lake.land([change("u", 80, 8, 0, "u8")], "late.json")
+    assert lake.ingest(str(lake.landing), "--topics", topics).counts == (1, 1, 0, 0)
+    assert generations(lake)[8] == 0
+    lake.land([change("r", 300, 1, 2, "r1")], "newest.json")
+    refused = lake.ingest(str(lake.landing), "--topics", topics)
+    assert (refused.code, refused.counts) == (1, (0, 0, 0, 0))
+    both = line.replace("]", ", 2026-01-03T00:00:00.300Z]")
+    assert asked_line(refused) == both
+    topics = topics_file(tmp_path, both)
+    assert lake.ingest(str(lake.landing), "--topics", topics).counts == (1, 1, 0, 0)
+    assert generations(lake)[1] == 2
+
+
+@pytest.mark.parametrize("is_old_first", [True, False])
+def test_generations_of_a_topic_are_told_apart_in_any_order(
+    is_old_first: bool, new_lake: NewLake, tmp_path: Path
+) -> None:
+    """In one file as in two: the old records rank below the new ones."""
+    lake = new_lake()
+    if not is_old_first:
+        lake.land(NEW)
+        assert lake.ingest().counts == (2, 2, 0, 0)
+    lake.land([*NEW, *OLD])
+    refused = lake.ingest()
+    assert (refused.code, refused.counts) == (1, (0, 0, 0, 0))
+    topics = topics_file(tmp_path, asked_line(refused))
+    assert lake.ingest(str(lake.landing), "--topics", topics).code == 0
+    newest = 1 if is_old_first else 0
+    old = dict.fromkeys((0, 9, 12), newest - 1)
+    assert generations(lake) == {**old, 2: newest, 3: newest}
+
+
+def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -> None:
+    """So are records without a time or an offset, and times that differ by a second."""
+    lake = new_lake()
+    lake.land([change("u", 90, 9, 1, "u9"), change("u", 91, 10, 1, "u10")])
+    assert lake.ingest().counts == (2, 2, 0, 0)
+    lake.land([change("u", lsn, lsn - 20, 0, "late") for lsn in range(20, 28)])
+    lake.land([change("u", 90, 9, 1, "u9"), change("c", 1_090, 8, 1, "clock")])
+    lake.land([change("r", 5_000, 2, None, "r"), change("r", 5_001, None, 2, "r")])
+    done = lake.ingest()
+    assert (done.code, done.counts) == (0, (12, 11, 0, 0))
+    rows = lake.rows("bronze.cdc_events")
+    assert {row["topic_generation"] for row in rows} == {0}
+
+
+def test_topic_that_was_not_recreated_can_be_said_so(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    lake = new_lake()
+    lake.land([*OLD, *NEW])
+    assert lake.ingest().code == 1
+    topics = topics_file(tmp_path, f'"{TOPIC}" = []')
+    done = lake.ingest(str(lake.landing), "--topics", topics)
+    assert (done.code, done.counts) == (0, (5, 5, 0, 0))
+    assert set(generations(lake).values()) == {0}
 
 
 # The exit code

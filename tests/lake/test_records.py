@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ingest.topics import Topics
+from ingest.topics import TOPICS_FILE, Topics
 from tests.support.bad_records import (
     FLAT,
     Case,
@@ -508,7 +508,11 @@ def written(
     chosen = [*few, *range(few.stop, len(cases))]
     file = tmp_path_factory.mktemp("fire") / "cases.json"
     file.write_bytes(b"".join(cases[number].text + b"\n" for number in chosen))
-    ingested = lake.ingest(str(file), "--topic", TOPIC, "--max-rejected-share", "1")
+    # Records of one offset that differ in their times look like a topic that was recreated.
+    topics = file.with_name("topics.toml")
+    topics.write_text(f'{TOPICS_FILE.read_text()}"{TOPIC}" = []\n')
+    options = ("--topic", TOPIC, "--topics", str(topics), "--max-rejected-share", "1")
+    ingested = lake.ingest(str(file), *options)
     rows = [row for number in chosen if (row := parsed[number]) is not None]
     return Written(file, ingested, rows)
 

@@ -12,16 +12,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from connectors.stack.broker import Broker
+from connectors.stack.processes import wait_until
+from ingest.topics import TOPICS_FILE
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
 from tests.support.lake import Ingested, Lake
 from tests.support.ports import free_port
 from tests.support.project import PROJECT
-from tests.support.records import TOPIC, flattened
+from tests.support.records import TOPIC, flattened, record
 
 KEY = '{"order_id":1}'
 
@@ -63,8 +66,9 @@ def kafka(broker: Broker, module_lake: Lake) -> Kafka:
 
 
 @pytest.fixture
-def topic(kafka: Kafka) -> Iterator[str]:
-    kafka.create_topic(TOPIC)
+def topic(kafka: Kafka, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The topic; a test may say with which settings it is created."""
+    kafka.create_topic(TOPIC, **getattr(request, "param", {}))
     yield TOPIC
     kafka.delete_topic(TOPIC)
 
@@ -87,27 +91,43 @@ def offsets(lake: Lake, table: str = "cdc_events") -> list[int]:
     return [row["kafka_offset"] for row in lake.rows(f"bronze.{table}")]
 
 
+def places(lake: Lake, table: str = "cdc_events") -> list[tuple[int, int, int]]:
+    """The generation, partition and offset of each event, in this order."""
+    return sorted(
+        (row["topic_generation"], row["kafka_partition"], row["kafka_offset"])
+        for row in lake.rows(f"bronze.{table}")
+    )
+
+
+def lag(lake: Lake, kafka: Kafka) -> int:
+    """What ``status`` says that bronze lacks of the topic."""
+    done = lake.status("--json", "--bootstrap-servers", kafka.bootstrap_servers)
+    assert (done.code, done.err) == (0, "")
+    found: int = json.loads(done.out)["lag_by_topic"][TOPIC]
+    return found
+
+
 def start_continuous(
-    kafka: Kafka, lake: Lake, log: Path, *arguments: str
-) -> subprocess.Popen[bytes]:
+    kafka: Kafka, lake: Lake, output: IO[str] | int, *arguments: str
+) -> subprocess.Popen[str]:
     """A continuous ingest of the topic, in a process of its own."""
     lake.release()
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ingest", "kafka", "--continuous"),
-                *("--bootstrap-servers", kafka.bootstrap_servers, "--topic", TOPIC),
-                *arguments,
-            ],
-            cwd=PROJECT,
-            env=lake.environment(),
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "ingest", "kafka", "--continuous"),
+            *("--bootstrap-servers", kafka.bootstrap_servers, "--topic", TOPIC),
+            *arguments,
+        ],
+        cwd=PROJECT,
+        env=lake.environment(),
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[str]) -> None:
     """End a process and its Java, if it runs."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
@@ -199,13 +219,141 @@ def test_recreated_topic_with_more_records_than_the_old_one(
     assert ingest().counts == (1, 1, 0, 0)
 
 
+def test_topic_that_was_recreated_since_files_brought_it_waits(
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+    tmp_path: Path,
+) -> None:
+    """Bronze has no id of its former generation, but Kafka timestamps."""
+    old = [record(json.loads(KEY), json.loads(event(lsn)), lsn) for lsn in (10, 20)]
+    lake.land([json.dumps(each) for each in old])
+    assert lake.ingest().counts == (2, 2, 0, 0)
+    produce(kafka, event(30))
+    refused = ingest()
+    assert refused.code == 1
+    assert f"nothing more is read: {TOPIC} must wait" in refused.err
+    line = refused.err.partition(" when: ")[2].partition("  or")[0]
+    topics = tmp_path / "topics.toml"
+    topics.write_text(f"{TOPICS_FILE.read_text()}{line}\n")
+    assert ingest("--topics", str(topics)).counts == (1, 1, 0, 0)
+    assert places(lake) == [(0, 0, 10), (0, 0, 20), (1, 0, 0)]
+    # What was read from Kafka is known by the topic's id from now on.
+    produce(kafka, event(40))
+    assert ingest().counts == (1, 1, 0, 0)
+    assert places(lake)[-1] == (1, 0, 1)
+
+
+@pytest.mark.parametrize("is_of_earlier_version", [False, True])
+def test_rejected_record_keeps_the_generation_it_came_with(
+    is_of_earlier_version: bool,
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+    tmp_path: Path,
+) -> None:
+    """Of a row that an earlier version wrote, its batch tells it."""
+    other = event(20).replace('"cdc_events"', '"shard"')
+    produce(kafka, event(10), other)
+    assert ingest().counts == (2, 1, 1, 0)
+    for lsn in (30, 50):
+        kafka.delete_topic(TOPIC)
+        kafka.create_topic(TOPIC)
+        produce(kafka, event(lsn), other.replace("20", f"{lsn + 10}"))
+        assert ingest().counts == (2, 1, 1, 0)
+    assert places(lake) == [(0, 0, 0), (1, 0, 0), (2, 0, 0)]
+    if is_of_earlier_version:
+        path = lake.root / "warehouse/bronze.db/rejected_events"
+        lake.sql(f"create table before using hudi location 'file:{path}'")
+        lake.sql("update before set topic_generation = null")
+        lake.sql("drop table before")
+
+    topics = tmp_path / "topics.toml"
+    listed = f'[source_tables]\n"{TOPIC}" = ["cdc_events", "shard"]\n'
+    topics.write_text(TOPICS_FILE.read_text().replace("[source_tables]\n", listed))
+    assert lake.retry_rejected("--topics", str(topics)).counts == (3, 3, 0, 0)
+    assert places(lake) == [(n, 0, offset) for n in range(3) for offset in range(2)]
+    assert lake.rows("bronze.rejected_events") == []
+
+
+@pytest.mark.parametrize("topic", [{"partitions": 3}], indirect=True)
+def test_every_partition_is_read_on_where_it_ended(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    kafka.produce(TOPIC, KEY, [event(10), event(20), event(30)], partition=0)
+    kafka.produce(TOPIC, KEY, [event(40)], partition=2)
+    assert ingest().counts == (4, 4, 0, 0)
+    first = [(0, 0, 0), (0, 0, 1), (0, 0, 2), (0, 2, 0)]
+    assert (places(lake), lag(lake, kafka)) == (first, 0)
+    kafka.produce(TOPIC, KEY, [event(50)], partition=1)
+    kafka.produce(TOPIC, KEY, [event(60), event(70)], partition=2)
+    assert lag(lake, kafka) == 3
+    shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (3, 3, 0, 0)
+    second = [(0, 1, 0), (0, 2, 1), (0, 2, 2)]
+    assert (places(lake), lag(lake, kafka)) == (sorted([*first, *second]), 0)
+    assert ingest().counts == (0, 0, 0, 0)
+
+
+def test_transactions_are_read_and_aborted_ones_left_out(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Each ends with a marker, which has an offset and is no record."""
+    kafka.produce_transaction(TOPIC, KEY, [event(10), event(20)], is_aborted=False)
+    kafka.produce_transaction(TOPIC, KEY, [event(30), event(40)], is_aborted=True)
+    kafka.produce_transaction(TOPIC, KEY, [event(50)], is_aborted=False)
+    assert ingest().counts == (3, 3, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 6], 0)
+    assert ingest().counts == (0, 0, 0, 0)
+    kafka.produce_transaction(TOPIC, KEY, [event(60)], is_aborted=True)
+    kafka.produce_transaction(TOPIC, KEY, [event(70)], is_aborted=False)
+    assert lag(lake, kafka) == 4
+    shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (1, 1, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 6, 10], 0)
+
+
+COMPACTED = {
+    "cleanup_policy": "compact",
+    "segment_ms": "1",
+    "min_cleanable_dirty_ratio": "0.01",
+}
+
+
+@pytest.mark.parametrize("topic", [COMPACTED], indirect=True)
+@pytest.mark.parametrize("has_checkpoint", [True, False])
+def test_compacted_topic_is_read_past_what_is_gone(
+    has_checkpoint: bool,
+    topic: str,
+    kafka: Kafka,
+    lake: Lake,
+    ingest: Callable[..., Ingested],
+) -> None:
+    """Newer records of the same key replaced it, so that nothing is lost."""
+    kafka.configure("log.cleaner.backoff.ms", "50")
+    produce(kafka, event(10), event(20))
+    assert ingest().counts == (2, 2, 0, 0)
+    for lsn in (30, 40, 50, 60):
+        produce(kafka, event(lsn))  # each in a segment of its own
+    # The last segment is never compacted.
+    wait_until(lambda: kafka.offsets(TOPIC) == [4, 5], 60, "the topic is not compacted")
+    if not has_checkpoint:
+        shutil.rmtree(lake.root / "checkpoints")
+    assert ingest().counts == (2, 2, 0, 0)
+    assert (sorted(offsets(lake)), lag(lake, kafka)) == ([0, 1, 4, 5], 0)
+    assert ingest().counts == (0, 0, 0, 0)
+
+
 def test_signal_ends_an_ingest_that_always_has_more_to_read(
     topic: str, kafka: Kafka, new_lake: NewLake, tmp_path: Path
 ) -> None:
     """After the current batch, though records of the next one have arrived."""
     lake = new_lake()
     log = tmp_path / "log"
-    process = start_continuous(kafka, lake, log)
+    with log.open("w") as output:
+        process = start_continuous(kafka, lake, output)
     try:
         end, signalled = time.monotonic() + 120, False
         lsn = 0
@@ -281,6 +429,25 @@ def test_status_has_the_lag_of_topics_that_kafka_has(
     assert status["lag_records"] == 2
 
 
+def test_lag_of_a_recreated_topic_is_what_bronze_lacks_of_it(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Whatever offsets it had before; a tombstone at its end does not wait."""
+    produce(kafka, *[event(lsn) for lsn in (10, 20, 30, 40)])
+    assert ingest().counts == (4, 4, 0, 0)
+    assert lag(lake, kafka) == 0
+    kafka.delete_topic(TOPIC)
+    kafka.create_topic(TOPIC)
+    produce(kafka, event(50), event(60))
+    assert lag(lake, kafka) == 2
+    assert ingest().counts == (2, 2, 0, 0)
+    assert lag(lake, kafka) == 0
+    produce(kafka, event(70), None)
+    assert lag(lake, kafka) == 2
+    assert ingest().counts == (2, 1, 0, 1)
+    assert lag(lake, kafka) == 0
+
+
 def test_unreachable_broker_is_reported(lake: Lake) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens, and nobody else gets the port
@@ -320,31 +487,32 @@ def test_options_are_passed_through(
 
 
 def test_a_failed_build_never_stops_the_ingest(
-    topic: str, kafka: Kafka, new_lake: NewLake, tmp_path: Path
+    topic: str, kafka: Kafka, new_lake: NewLake
 ) -> None:
     """The failure is printed, and the build runs again with the next batch."""
     lake = new_lake()
     produce(kafka, event(10))
-    log = tmp_path / "log"
     variables = "{cdc_lakehouse_complete_snapshots: {cdc_events: 5}}"
     wrong = f"run -s stg_orders orders --vars '{variables}'"
-    process = start_continuous(kafka, lake, log, "--then-build", wrong)
+    process = start_continuous(kafka, lake, subprocess.PIPE, "--then-build", wrong)
+    printed = process.stdout
+    assert printed is not None
 
-    def wait_for_failures(count: int) -> None:
-        end = time.monotonic() + 180
-        failure = "the build failed; it is tried again"
-        while log.read_text().count(failure) < count:
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < end, log.read_text()
-            time.sleep(0.2)
+    def wait_for_failure() -> None:
+        said = []
+        for line in printed:
+            if "the build failed; it is tried again" in line:
+                return
+            said.append(line)
+        pytest.fail("".join(said))
 
     try:
-        wait_for_failures(1)
+        wait_for_failure()
         produce(kafka, event(20))
-        wait_for_failures(2)
+        wait_for_failure()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 1
-        assert "read 2 records, wrote 2 events" in log.read_text()
+        assert "read 2 records, wrote 2 events" in printed.read()
+        assert process.wait() == 1
         assert sorted(offsets(lake)) == [0, 1]
     finally:
         kill(process)

@@ -6,7 +6,7 @@ for each call.
 
 from __future__ import annotations
 
-import time
+import uuid
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any
@@ -15,8 +15,6 @@ from py4j.java_gateway import JavaMember
 from py4j.protocol import STATIC_PREFIX
 
 from tests.support.lake import SparkProcess
-
-SECONDS_TO_SEE_A_TOPIC = 30
 
 
 class Kafka:
@@ -31,24 +29,47 @@ class Kafka:
         self.spark = spark
         self.bootstrap_servers = bootstrap_servers
 
-    def create_topic(self, topic: str) -> None:
-        """Create a topic of one partition, and wait until the broker lists it."""
-        self._ask("create_topic", topic)
+    def create_topic(self, topic: str, partitions: int = 1, **settings: str) -> None:
+        """Create a topic, and wait until the broker lists it.
+
+        Args:
+            topic: its name.
+            partitions: how many it has.
+            settings: of the topic, with ``_`` for a dot.
+        """
+        self._ask("create_topic", topic, partitions, settings)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic."""
         self._ask("delete_topic", topic)
 
-    def produce(self, topic: str, key: str | None, values: list[str | None]) -> None:
+    def produce(
+        self, topic: str, key: str | None, values: list[str | None], partition: int = 0
+    ) -> None:
         """Write a record for each value; None is a tombstone."""
-        self._ask("produce", topic, key, values)
+        self._ask("produce", topic, key, values, partition)
+
+    def produce_transaction(
+        self, topic: str, key: str, values: list[str], *, is_aborted: bool
+    ) -> None:
+        """Write a record for each value in one transaction."""
+        self._ask("produce_transaction", topic, key, values, is_aborted)
+
+    def configure(self, name: str, value: str) -> None:
+        """Change a setting of the brokers while they run."""
+        self._ask("configure", name, value)
+
+    def offsets(self, topic: str) -> list[int]:
+        """The offsets of the records that partition 0 has."""
+        found: list[int] = self._ask("offsets", topic)
+        return found
 
     def delete_records(self, topic: str, before: int) -> None:
         """Delete the records of partition 0 below an offset, as retention does."""
         self._ask("delete_records", topic, before)
 
-    def _ask(self, function: str, *arguments: Any) -> None:
-        self.spark.ask("kafka", function, self.bootstrap_servers, *arguments)
+    def _ask(self, function: str, *arguments: Any) -> Any:
+        return self.spark.ask("kafka", function, self.bootstrap_servers, *arguments)
 
 
 def _properties(jvm: Any, servers: str) -> Any:
@@ -57,29 +78,43 @@ def _properties(jvm: Any, servers: str) -> Any:
     return properties
 
 
+def _producer(jvm: Any, servers: str, **settings: str) -> Any:
+    serializer = jvm.org.apache.kafka.common.serialization.StringSerializer
+    client = jvm.org.apache.kafka.clients.producer.KafkaProducer
+    properties = _properties(jvm, servers)
+    properties.putAll(_map(jvm, settings))
+    return closing(client(properties, serializer(), serializer()))
+
+
+def _map(jvm: Any, settings: dict[str, str]) -> Any:
+    found = jvm.java.util.HashMap()
+    for name, value in settings.items():
+        found.put(name.replace("_", "."), value)
+    return found
+
+
 def _admin(jvm: Any, servers: str) -> Any:
     client = jvm.org.apache.kafka.clients.admin.AdminClient
     return closing(client.create(_properties(jvm, servers)))
 
 
-def _create_topic(jvm: Any, servers: str, topic: str) -> None:
-    one = jvm.java.util.Optional.of(1)
+def _create_topic(
+    jvm: Any, servers: str, topic: str, partitions: int, settings: dict[str, str]
+) -> None:
+    new = jvm.org.apache.kafka.clients.admin.NewTopic
+    of = jvm.java.util.Optional.of
     default = jvm.java.util.Optional.empty()
-    new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, one, default)
-    names = jvm.java.util.List.of(topic)
-    with _admin(jvm, servers) as admin:
-        created = admin.createTopics(jvm.java.util.List.of(new)).topicId(topic).get()
-        # The controller has it; the broker learns of it a moment later.
-        end = time.monotonic() + SECONDS_TO_SEE_A_TOPIC
-        while True:
-            listing = admin.listTopics().namesToListings().get()
-            if topic in listing:
-                described = admin.describeTopics(names).allTopicNames().get().get(topic)
-                if described.topicId().toString() == created.toString():
-                    return
-            if time.monotonic() > end:
-                raise TimeoutError(f"the broker does not list {topic}")
-            time.sleep(0.05)
+    # The controller has the topic, and the broker learns of it a moment later: of the
+    # second one, which it never knew by another id, at the same time.
+    sign = str(uuid.uuid4())
+    topics = jvm.java.util.List.of(
+        new(topic, of(partitions), default).configs(_map(jvm, settings)),
+        new(sign, of(1), default),
+    )
+    with _admin(jvm, servers) as admin, _producer(jvm, servers) as producer:
+        admin.createTopics(topics).all().get()
+        producer.partitionsFor(sign)  # returns when the broker lists it
+        admin.deleteTopics(jvm.java.util.List.of(sign)).all().get()
 
 
 def _delete_topic(jvm: Any, servers: str, topic: str) -> None:
@@ -88,16 +123,62 @@ def _delete_topic(jvm: Any, servers: str, topic: str) -> None:
 
 
 def _produce(
-    jvm: Any, servers: str, topic: str, key: str | None, values: list[str | None]
+    jvm: Any,
+    servers: str,
+    topic: str,
+    key: str | None,
+    values: list[str | None],
+    partition: int,
 ) -> None:
-    serializer = jvm.org.apache.kafka.common.serialization.StringSerializer
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord
-    client = jvm.org.apache.kafka.clients.producer.KafkaProducer
-    properties = _properties(jvm, servers)
-    with closing(client(properties, serializer(), serializer())) as producer:
-        sent = [producer.send(record(topic, key, value)) for value in values]
+    with _producer(jvm, servers) as producer:
+        sent = [producer.send(record(topic, partition, key, value)) for value in values]
         for each in sent:
             each.get()
+
+
+def _produce_transaction(
+    jvm: Any, servers: str, topic: str, key: str, values: list[str], is_aborted: bool
+) -> None:
+    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    with _producer(jvm, servers, transactional_id="tests") as producer:
+        producer.initTransactions()
+        producer.beginTransaction()
+        for each in [producer.send(record(topic, key, value)) for value in values]:
+            each.get()
+        if is_aborted:
+            producer.abortTransaction()
+        else:
+            producer.commitTransaction()
+
+
+def _configure(jvm: Any, servers: str, name: str, value: str) -> None:
+    kafka = jvm.org.apache.kafka
+    kinds = getattr(kafka.common.config, "ConfigResource$Type")
+    brokers = kafka.common.config.ConfigResource(kinds.BROKER, "")
+    entry = kafka.clients.admin.ConfigEntry(name, value)
+    how = getattr(kafka.clients.admin, "AlterConfigOp$OpType").SET
+    change = jvm.java.util.List.of(kafka.clients.admin.AlterConfigOp(entry, how))
+    with _admin(jvm, servers) as admin:
+        changes = jvm.java.util.Map.of(brokers, change)
+        admin.incrementalAlterConfigs(changes).all().get()
+
+
+def _offsets(jvm: Any, servers: str, topic: str) -> list[int]:
+    deserializer = jvm.org.apache.kafka.common.serialization.StringDeserializer
+    client = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
+    partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
+    partitions = jvm.java.util.List.of(partition)
+    properties = _properties(jvm, servers)
+    found: list[int] = []
+    with closing(client(properties, deserializer(), deserializer())) as consumer:
+        consumer.assign(partitions)
+        consumer.seekToBeginning(partitions)
+        end = consumer.endOffsets(partitions).get(partition)
+        while consumer.position(partition) < end:
+            records = consumer.poll(jvm.java.time.Duration.ofSeconds(1))
+            found += [each.offset() for each in records]
+    return found
 
 
 def _delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
@@ -110,9 +191,12 @@ def _delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
         admin.deleteRecords(jvm.java.util.Map.of(partition, offset)).all().get()
 
 
-FUNCTIONS: dict[str, Callable[..., None]] = {
+FUNCTIONS: dict[str, Callable[..., Any]] = {
     "create_topic": _create_topic,
     "delete_topic": _delete_topic,
     "produce": _produce,
+    "produce_transaction": _produce_transaction,
+    "configure": _configure,
+    "offsets": _offsets,
     "delete_records": _delete_records,
 }

@@ -119,6 +119,6 @@ def records(batch: list[Change], first_key: int) -> Iterator[Record]:
             assert change.form == "envelope key"
             value = envelope(change.op, None, lsn, time)
         assert change.offset is not None
-        yield record(
-            key, value, change.offset + first_key * 1000, change.topic, timestamp=time
-        )
+        offset = change.offset + first_key * 1000
+        # As in a partition of Kafka, later records have higher offsets.
+        yield record(key, value, offset, change.topic, timestamp=START_MS + offset)

@@ -119,10 +119,10 @@ def run_sql(statement: str) -> list[list[Any]]:
     ]
 
 
-def run_kafka(function: str, *arguments: Any) -> None:
-    """Change a topic; without a Spark session, where one was closed."""
+def run_kafka(function: str, *arguments: Any) -> Any:
+    """Ask Kafka's clients; without a Spark session, where one was closed."""
     gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
-    kafka.FUNCTIONS[function](gateway.jvm, *arguments)
+    return kafka.FUNCTIONS[function](gateway.jvm, *arguments)
 
 
 def close() -> None:

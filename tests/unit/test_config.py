@@ -11,6 +11,7 @@ import pytest
 
 from ingest.bronze import next_batch
 from ingest.build import Build
+from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
 from lake.errors import UserError
 from lake.lock import only_one
@@ -54,6 +55,15 @@ def test_topics_of_the_project() -> None:
         ('[topics]\n"a" = "b"\n[source_tables]\n"c" = ["d"]\n', "which .topics. lacks"),
         ('[topics]\n"a" = "b"\n[source_tables]\n"a" = "d"\n', "of 'a' are 'd'"),
         ('[topics]\n"a" = "b"\n[source_tables]\n"a" = []\n', r"of 'a' are \[\]"),
+        ('[topics]\n"a" = "b"\n[recreated]\n"c" = []\n', "which .topics. lacks"),
+        ('[topics]\n"a" = "b"\n[recreated]\n"a" = 5\n', "says 5 of 'a'"),
+        ('[topics]\n"a" = "b"\n[recreated]\n"a" = [5]\n', r"says \[5\] of 'a'"),
+        ('[topics]\n"a" = "b"\n[recreated]\n"a" = [2026-01-31T09:30:00]\n', "an offset"),
+        (
+            '[topics]\n"a" = "b"\n[recreated]\n"a" = [2026-01-31T00:00:00Z,'
+            " 2026-01-31T01:00:00+01:00]\n",
+            "a list of rising times",
+        ),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = -1\n', "the epoch of 'a' is -1"),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = true\n', "the epoch of 'a' is True"),
         ('[topics]\n"a" = "b"\n[epochs]\n"a" = "1"\n', "the epoch of 'a' is '1'"),
@@ -64,6 +74,33 @@ def test_topics_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> N
     file.write_text(text)
     with pytest.raises(UserError, match=message):
         read_topics(file)
+
+
+@pytest.mark.parametrize(
+    ("times", "held", "newest", "expected"),
+    [
+        ([], {}, 0, [0]),
+        ([], {0: 50, 1: 70}, 1, [1]),
+        ([], {}, 2, [2]),
+        ([100], {}, 0, [0, 1]),
+        ([100], {0: 50}, 0, [0, 1]),
+        ([100], {0: 50, 1: 150}, 1, [0, 1]),
+        ([100, 200], {0: 50, 1: 150}, 1, [0, 1, 2]),
+        # What came before the topic was recreated arrived later.
+        ([100], {0: 150}, 0, [-1, 0]),
+        ([100], {-1: 50, 0: 150}, 0, [-1, 0]),
+        # Kafka's ids told two generations before; files tell of the third only.
+        ([100], {0: 20, 1: 50, 2: 150}, 2, [1, 2]),
+        ([100], {}, 2, [1, 2]),
+        # The time was said too late at first.
+        ([100, 200], {0: 50, 1: 250}, 1, [0, 1, 1]),
+    ],
+)
+def test_number_of_a_generation(
+    times: list[int], held: dict[int, int], newest: int, expected: list[int]
+) -> None:
+    moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
+    assert numbers(moments, held, newest) == expected
 
 
 def test_topics_file_that_is_missing(tmp_path: Path) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
 
 
@@ -17,18 +21,57 @@ def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
-    status = LakeStatus("lake", offsets={"a/0": 9, "a/1": 4, "b/0": 7, "gone/0": 3})
-    # A partition that bronze does not know, and a topic that was recreated shorter.
-    status.note_lag({("a", 0): 13, ("a", 1): 5, ("a", 2): 1_000, ("b", 0): 2})
-    assert json.loads(status.as_json())["lag_by_topic"] == {
-        "a": 1_003,
-        "b": 0,
-        "gone": None,
-    }
+    status = LakeStatus("lake", offsets={"a/0": 9, "a/1": 4, "gone/0": 3})
+    # A partition that bronze does not know.
+    latest = {("a", 0): 13, ("a", 1): 5, ("a", 2): 1_000}
+    status.note_lag(TopicState({"a": "1"}, dict.fromkeys(latest, 0), latest))
+    assert json.loads(status.as_json())["lag_by_topic"] == {"a": 1_003, "gone": None}
     assert status.lag_records == 1_003
     lines = list(status.lines())
     start = lines.index("lag: 1,003 records")
-    assert lines[start + 1 : start + 4] == ["  a 1,003", "  b 0", "  gone not in Kafka"]
+    assert lines[start + 1 : start + 3] == ["  a 1,003", "  gone not in Kafka"]
+
+
+@dataclass
+class Partition:
+    """What bronze and Kafka have of one partition."""
+
+    offset: int
+    read_to: int | None
+    known_id: str | None
+    earliest: int
+    latest: int
+    lag: int
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Partition(offset=9, read_to=None, known_id=None, earliest=0, latest=13, lag=3),
+        Partition(offset=9, read_to=10, known_id="new", earliest=0, latest=13, lag=3),
+        # Skipped records, and the markers of transactions, are in no table.
+        Partition(offset=9, read_to=13, known_id="new", earliest=0, latest=13, lag=0),
+        # What has expired does not wait.
+        Partition(offset=9, read_to=10, known_id="new", earliest=12, latest=13, lag=1),
+        # Recreated, and nothing of it is read.
+        Partition(offset=9, read_to=10, known_id="old", earliest=0, latest=2, lag=2),
+        Partition(offset=9, read_to=10, known_id="old", earliest=0, latest=13, lag=13),
+        Partition(offset=9, read_to=None, known_id=None, earliest=1, latest=5, lag=4),
+        # Recreated, and partly read: bronze holds higher offsets of before.
+        Partition(offset=9, read_to=2, known_id="new", earliest=0, latest=5, lag=3),
+    ],
+    ids=str,
+)
+def test_lag_is_what_kafka_has_and_bronze_lacks(case: Partition) -> None:
+    status = LakeStatus(
+        "lake",
+        offsets={"a/0": case.offset},
+        read_to={} if case.read_to is None else {"a/0": case.read_to},
+        topic_ids={} if case.known_id is None else {"a": case.known_id},
+    )
+    state = TopicState({"a": "new"}, {("a", 0): case.earliest}, {("a", 0): case.latest})
+    status.note_lag(state)
+    assert (status.lag_records, status.lag_by_topic) == (case.lag, {"a": case.lag})
 
 
 def test_lag_is_unknown_where_nobody_asked_kafka() -> None:
