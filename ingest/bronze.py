@@ -27,9 +27,9 @@ REJECTED_COLUMNS = (
     "source_file string, "
     f"reason string, schema_id bigint, {BATCH_COLUMNS}"
 )
-HEAD_COLUMNS = (
-    "topic string, topic_generation int, kafka_partition int, kafka_offset bigint, "
-    "written bigint"
+HEADS = (
+    "array<struct<topic string, topic_generation int, kafka_partition int,"
+    " kafka_offset bigint, written bigint>>"
 )
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
 ROWS_A_FILE = 50_000
@@ -219,7 +219,9 @@ class Bronze:
             for generation, head in mark.heads.get(part.place, {}).items()
         }
         if heads:
-            frame = self.spark.createDataFrame(list(heads), HEAD_COLUMNS)
+            # Literals, as createDataFrame would start a Python for a few rows.
+            literals = F.array(*(F.struct(*map(F.lit, head)) for head in heads))
+            frame = self.spark.range(1).select(F.inline(literals.cast(HEADS)))
             at = F.timestamp_millis("written").alias("kafka_timestamp")
             found.append(frame.select(*PLACE[:-1], at))
         return found
