@@ -1,0 +1,123 @@
+"""Ingest and build in processes whose environment is another: time zone, locale, a link."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.lake import environment
+from tests.support.records import START_MS, Row, flattened, record
+from tests.support.small_project import COLUMNS, set_columns, small_project
+from tests.support.tables import Tables
+
+TYPED = COLUMNS | {
+    "ordered_on": "date",
+    "shipped_at": "timestamp(3)",
+    "packed_at": "timestamp",
+    "paid_at": "timestamptz",
+}
+# In New York the clock went from 2 to 3 that night, and had no whole hours before 1883.
+SPRING_MS = 1_772_955_000_000  # 2026-03-08 07:30 in UTC
+OF_EACH_RUN = {"ingested_at", "ingest_batch", "ingest_date"}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = small_project(tmp_path_factory.mktemp("environments") / "project")
+    set_columns(project, TYPED)
+    return project
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of some orders, and of a record that is none."""
+    folder = tmp_path_factory.mktemp("landing") / "Käufe"
+    folder.mkdir()
+    lines = []
+    for number, milliseconds in enumerate(
+        (-3_000_000_000_000, -1, 0, SPRING_MS - 3_600_000, SPRING_MS, START_MS)
+    ):
+        row = {
+            "order_id": number,
+            "customer_id": "Ærø ",
+            "customer": '{"name": "Käse \\"1\\" 木"}',
+            "ordered_on": milliseconds // 86_400_000,
+            "shipped_at": milliseconds,
+            "packed_at": milliseconds * 1_000 + 1,
+            "paid_at": "2026-03-08T02:30:00.123456-05:00",
+        }
+        value = flattened("c", row, 10 + number, max(milliseconds, 0))
+        at = max(milliseconds, 0)
+        lines.append(record({"order_id": number}, value, number, timestamp=at))
+    texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    file = folder / "März.json"
+    file.write_text("\n".join([*texts, "kein JSON: ä"]), encoding="utf-8")
+    return folder
+
+
+def tables(
+    project: Path, landing: Path, root: Path, **variables: str
+) -> dict[str, list[Row]]:
+    """The rows of a new lake, without what differs between any two runs."""
+    for command in (
+        ["ingest", "files", str(landing), "--topic", "demo.datalake.cdc_events"],
+        ["dbt.cli.main", "build", "--profiles-dir", "profiles"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=project,
+            env=environment(root) | {"PYTHONPATH": str(project)} | variables,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    found = Tables(root)
+    return {
+        name: [
+            {key: value for key, value in row.items() if key not in OF_EACH_RUN}
+            for row in found.rows(name)
+        ]
+        for name in ("bronze.cdc_events", "bronze.rejected_events", "silver.orders")
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(
+    project: Path, landing: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, list[Row]]:
+    found = tables(project, landing, tmp_path_factory.mktemp("utc"), TZ="UTC")
+    assert {name: len(rows) for name, rows in found.items()} == {
+        "bronze.cdc_events": 6,
+        "bronze.rejected_events": 1,
+        "silver.orders": 6,
+    }
+    return found
+
+
+def test_time_zone_of_the_process_changes_no_row(
+    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
+) -> None:
+    assert tables(project, landing, tmp_path, TZ="America/New_York") == expected
+
+
+def test_locale_of_the_process_changes_no_row(
+    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
+) -> None:
+    assert tables(project, landing, tmp_path, LANG="C", LC_ALL="C") == expected
+
+
+def test_lake_behind_a_link_has_the_same_rows(
+    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
+) -> None:
+    folder, link = tmp_path / "folder", tmp_path / "link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    assert tables(project, landing, link) == expected
+    assert Tables(folder).names() == Tables(link).names()
