@@ -60,7 +60,7 @@ SECOND: list[Record] = [
     # Of 14, the read behind an update that cannot be typed has what that did; so has the
     # read of 15, which comes with the next build, at an offset that is known.
     order("u", 14, 1_070, 17, order_date="soon"),
-    order("r", 14, 1_050, 18),
+    order("r", 14, 1_075, 18),
     order("u", 15, 1_080, 19, order_date="soon"),
     # A delete whose record has no key: the row that it ended has it.
     record(None, envelope("d", {"order_id": 16}, 1_090), 20),
@@ -74,7 +74,7 @@ SECOND: list[Record] = [
 THIRD: list[Record] = [
     order("c", 79, 9_000, 900),
     order("c", 5, 230, 901),
-    order("r", 15, 1_075, 902),
+    order("r", 15, 1_085, 902),
     # Older than the event that could not be typed.
     order("u", 11, 1_035, 903, customer_id="BONAP"),
     product("c", 2, 1_010, 8),
@@ -191,14 +191,14 @@ def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds)
 def test_row_says_that_a_newer_event_was_rejected(
     step: str, marked: dict[int, int], builds: Builds
 ) -> None:
-    """Until an event that is newer still: a read behind it, of a lower position."""
+    """Until an event that is newer still: a read behind it."""
     rows = builds.rows(step, "orders")
     places = {key: row["rejected_place"] for key, row in rows.items()}
     found = {key: place["source_lsn"] for key, place in places.items() if place}
     assert found == marked
-    assert rows[14]["source_position"] == f"{1_070:016x}"
+    assert rows[14]["source_position"] == f"{1_075:016x}"
     if 15 not in marked:
-        assert rows[15]["source_position"] == f"{1_080:016x}"
+        assert rows[15]["source_position"] == f"{1_085:016x}"
 
 
 def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> None:
