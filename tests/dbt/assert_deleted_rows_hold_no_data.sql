@@ -46,7 +46,13 @@ leftovers as (
 
     where
         is_deleted is null
-        or (is_deleted and coalesce(company_name, contact_name, country) is not null)
+        or (
+            is_deleted
+            and coalesce(
+                company_name, contact_name, contact_title, address, city, region,
+                postal_code, country, phone, fax
+            ) is not null
+        )
 
     union all
 
@@ -58,7 +64,13 @@ leftovers as (
 
     where
         is_deleted is null
-        or (is_deleted and coalesce(product_name, unit_price, category_id) is not null)
+        or (
+            is_deleted
+            and coalesce(
+                product_name, supplier_id, category_id, quantity_per_unit, unit_price,
+                units_in_stock, units_on_order, reorder_level, discontinued
+            ) is not null
+        )
 
 )
 

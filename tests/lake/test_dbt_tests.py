@@ -1,21 +1,330 @@
-"""The models' own unit tests, which the variable ``cdc_lakehouse_unit_tests`` adds."""
+"""dbt's own tests of the project: unit tests pass, and data tests fail on wrong rows.
+
+Neither reads what a build wrote. A unit test needs the columns of the tables that it
+replaces; a data test reads a few rows that are made up here, each wrong in one way. So the
+tables of silver and gold are views in one lake, of Northwind and TICKIT.
+"""
 
 from __future__ import annotations
 
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.scenario import order
+from tests.support.project import PROJECT
+from tests.support.records import Row
+
+VARIABLES = (
+    "--vars",
+    json.dumps(
+        {
+            f"cdc_lakehouse_{name}": True
+            for name in ("unit_tests", "tickit", "recorded_events")
+        }
+    ),
+)
+# Of a model that unit tests replace: its columns are not those of a staging model.
+ORDER_ITEMS = {
+    **{"order_item_id": "string", "order_id": "int", "product_id": "int"},
+    **{"customer_id": "string", "unit_price": "decimal(12,4)", "quantity": "decimal(10,2)"},
+    **{"discount": "decimal(6,4)", "revenue": "decimal(20,4)", "is_deleted": "boolean"},
+    "source_lsn": "bigint",
+}
+
+LINE: Row = {
+    **{"order_id": 1, "product_id": 11, "customer_id": "ALFKI", "is_deleted": False},
+    **{"unit_price": 14, "quantity": 12, "discount": 0, "revenue": 168},
+}
+INCOMPLETE: dict[str, Row] = {
+    "no product": {"product_id": None},
+    "no revenue": {"revenue": None},
+    "no quantity": {"quantity": None},
+    "quantity of 0": {"quantity": 0},
+    "no price": {"unit_price": None},
+    "price below 0": {"unit_price": -1},
+    "no discount": {"discount": None},
+    "discount below 0": {"discount": -0.5},
+    "discount above 1": {"discount": 1.5},
+}
+# What a row that is deleted must not keep.
+DATA = {
+    "orders": (
+        *("customer_id", "order_date", "required_date", "shipped_date", "order_items"),
+        *("products", "customer", "employee", "shipper", "shipment", "updated_at"),
+    ),
+    "order_items": ("customer_id", "unit_price", "quantity", "discount", "revenue"),
+    "customers": (
+        *("company_name", "contact_name", "contact_title", "address", "city", "region"),
+        *("postal_code", "country", "phone", "fax"),
+    ),
+    "products": (
+        *("product_name", "supplier_id", "category_id", "quantity_per_unit"),
+        *("unit_price", "units_in_stock", "units_on_order", "reorder_level"),
+        "discontinued",
+    ),
+}
 
 
-def test_unit_tests_of_the_models_pass(lake: Lake) -> None:
-    # dbt reads the columns of the tables that a test replaces; rows are not needed.
-    models = ("orders", "order_items", "products")
-    lake.build([order("c", 1, 1, 1)], "-s", "stg_orders", "stg_products", *models)
-    variable = ("--vars", "{cdc_lakehouse_unit_tests: true}")
-    answer = lake.dbt("test", "-s", "test_type:unit", *variable)
-    outcomes = {
-        name: node["status"]
-        for name, node in answer["nodes"].items()
-        if node["kind"] == "unit_test"
+def deleted(table: str, key: str) -> list[Row]:
+    """A row that kept nothing, one for each column that was kept, one that may be live."""
+    return [
+        {key: "empty", "is_deleted": True},
+        *(
+            {key: f"kept {name}", "is_deleted": True, name: LINE.get(name, "x")}
+            for name in DATA[table]
+        ),
+        {key: "unknown", "is_deleted": None},
+    ]
+
+
+def totals(sales: int, tickets: int, revenue: int, commission: int) -> Row:
+    """A row of TICKIT's gold."""
+    return {
+        **{"count_sales": sales, "tickets_sold": tickets},
+        **{"revenue": revenue, "commission": commission},
     }
-    assert outcomes, "the project has no unit tests"
-    assert set(outcomes.values()) == {"pass"}, outcomes
+
+
+ANSWER: Row = {"count_orders": 1, "count_items": 1, "total_quantity": 1, "revenue": 1}
+MADE_UP: dict[str, list[Row]] = {
+    "silver.orders": [
+        {"order_id": "1", "is_deleted": False},
+        *deleted("orders", "order_id"),
+    ],
+    "silver.order_items": [
+        {**LINE, "order_item_id": "right"},
+        {**LINE, "order_item_id": "free", "unit_price": 0, "discount": 1, "revenue": 0},
+        *({**LINE, "order_item_id": key, **row} for key, row in INCOMPLETE.items()),
+        {**LINE, "order_item_id": "of no order", "order_id": 404},
+        {**LINE, "order_item_id": "of nobody", "customer_id": None},
+        *deleted("order_items", "order_item_id"),
+    ],
+    "silver.customers": [
+        {"customer_id": "live", "is_deleted": False, "company_name": "x"},
+        *deleted("customers", "customer_id"),
+    ],
+    "silver.products": [
+        {"product_id": "live", "is_deleted": False, "product_name": "x"},
+        *deleted("products", "product_id"),
+    ],
+    "silver.rejected_rows": [{"reason": "soon is no date"}, {"reason": "soon is no date"}],
+    "silver.tickit_sales": [
+        {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
+        {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
+        {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
+    ],
+    "gold.revenue_by_customer": [
+        {"customer_id": "ALFKI", **ANSWER, "country": "Spain", "revenue_share": 0.9},
+        {"customer_id": "BONAP", **ANSWER, "country": "France", "revenue_share": 0},
+        {"customer_id": "CHOPS", **ANSWER, "country": "Italy", "revenue_share": 0},
+    ],
+    "gold.revenue_by_product": [{"revenue": 4, "total_quantity": 5, "revenue_share": 1.1}],
+    "gold.revenue_by_category": [{"revenue": 6, "total_quantity": 7, "revenue_share": 0.8}],
+    "gold.revenue_by_month": [{"revenue": 8, "count_orders": 9, "count_items": 10}],
+    "gold.revenue_by_employee": [{"revenue": 11, "count_orders": 12, "revenue_share": 2}],
+    "gold.late_shipments": [
+        {"late_shipment_id": "none", "late_share": 0},
+        {"late_shipment_id": "all", "late_share": 1},
+        {"late_shipment_id": "more than all", "late_share": 1.5},
+        {"late_shipment_id": "less than none", "late_share": -0.5},
+    ],
+    "gold.sales_by_event": [totals(11, 12, 13, 14)],
+    "gold.sales_by_category": [totals(21, 22, 23, 24)],
+    "gold.sales_by_venue": [totals(31, 32, 33, 34)],
+    "gold.sales_by_city": [totals(41, 42, 43, 44)],
+    "gold.sales_by_month": [totals(51, 52, 53, 54)],
+    "gold.best_buyers": [
+        {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
+    ],
+    "gold.best_sellers": [totals(71, 72, 73, 74)],
+    "staging.expected_revenue_by_customer": [
+        {"customer_id": "ALFKI", **ANSWER, "country": "Germany"},
+        {"customer_id": "BONAP", **ANSWER, "country": "France"},
+        {"customer_id": "DRACD", **ANSWER, "country": "Italy"},
+    ],
+}
+# Of each data test: its status, what of its rows is looked at, and the rows.
+FAILURES: dict[str, tuple[str, str, set[tuple[str, ...]]]] = {
+    "assert_deleted_rows_hold_no_data": (
+        "fail",
+        "table_name, row_key",
+        {
+            (table, key)
+            for table, columns in DATA.items()
+            for key in ("unknown", *(f"kept {name}" for name in columns))
+        },
+    ),
+    "assert_live_order_lines_are_complete": (
+        "warn",
+        "order_item_id",
+        {(key,) for key in INCOMPLETE},
+    ),
+    "assert_no_row_was_rejected": (
+        "warn",
+        "*",
+        {
+            ("silver.rejected_rows", "soon is no date", "2"),
+            ("bronze.rejected_events", "not JSON", "1"),
+        },
+    ),
+    "assert_recorded_events_give_expected_answers": (
+        "fail",
+        "customer_id, expected_customer_id",
+        {("ALFKI", "ALFKI"), ("CHOPS", "None"), ("None", "DRACD")},
+    ),
+    "assert_revenue_adds_up": (
+        "fail",
+        "inline(totals)",
+        {
+            ("silver.order_items", "1848.0000", "2", "13", "132.00"),
+            ("gold.revenue_by_customer", "3.0000", "3", "3", "3.00"),
+            ("gold.revenue_by_product", "4.0000", "None", "None", "5.00"),
+            ("gold.revenue_by_category", "6.0000", "None", "None", "7.00"),
+            ("gold.revenue_by_month", "8.0000", "9", "10", "None"),
+            ("gold.revenue_by_employee", "11.0000", "12", "None", "None"),
+        },
+    ),
+    "assert_shares_are_shares": (
+        "fail",
+        "share_of",
+        {
+            *(("revenue_by_customer",), ("revenue_by_product",)),
+            *(("revenue_by_category",), ("revenue_by_employee",)),
+            *(("more than all",), ("less than none",)),
+        },
+    ),
+    "assert_ticket_sales_add_up": (
+        "fail",
+        "inline(totals)",
+        {
+            ("silver.tickit_sales", "2", "5", "7.00", "9.00"),
+            ("gold.sales_by_event", "11", "12", "13.00", "14.00"),
+            ("gold.sales_by_category", "21", "22", "23.00", "24.00"),
+            ("gold.sales_by_venue", "31", "32", "33.00", "34.00"),
+            ("gold.sales_by_city", "41", "42", "43.00", "44.00"),
+            ("gold.sales_by_month", "51", "52", "53.00", "54.00"),
+            ("gold.best_buyers", "61", "62", "63.00", "64.00"),
+            ("gold.best_sellers", "71", "72", "73.00", "74.00"),
+        },
+    ),
+}
+# Those of columns that are not of a key, each with a wrong row above.
+OF_COLUMNS = {
+    "not_null_order_items_customer_id": "warn",
+    "relationships_order_items_order_id__order_id__ref_orders_": "fail",
+}
+
+
+@dataclass
+class Ran:
+    """The lake, and what dbt reported of the unit tests and of the data tests."""
+
+    lake: Lake
+    unit: dict[str, Any]
+    data: dict[str, Any]
+
+    def rows(self, test: str, columns: str) -> set[tuple[str, ...]]:
+        """The rows that a data test finds, by the SQL that dbt ran."""
+        folder = Path(self.data["target"]) / "compiled/cdc_lakehouse/tests/dbt"
+        sql = (folder / f"{test}.sql").read_text()
+        return {tuple(row) for row in self.lake.sql(f"select {columns} from ({sql})")}
+
+
+def manifest(answer: dict[str, Any]) -> dict[str, Any]:
+    """What dbt knew of the project when it ran a command."""
+    content: dict[str, Any] = json.loads(
+        (Path(answer["target"]) / "manifest.json").read_text()
+    )
+    return content
+
+
+def no_rows(types: dict[str, str]) -> str:
+    """A query without rows, whose columns have these types."""
+    columns = ", ".join(f"cast(null as {type}) as {name}" for name, type in types.items())
+    return f"select {columns} where false"
+
+
+def query(rows: list[Row]) -> str:
+    """A query whose result is some rows."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    lines = [
+        ", ".join("null" if row.get(name) is None else repr(row[name]) for name in columns)
+        for row in rows
+    ]
+    return f"select * from values ({'), ('.join(lines)}) as rows ({', '.join(columns)})"
+
+
+@pytest.fixture(scope="module")
+def ran(new_lake: NewLake) -> Ran:
+    """Both kinds of tests, the data tests on the rows that are made up."""
+    lake = new_lake(PROJECT / "connectors/tickit/topics.toml")
+    lake.land(["not JSON"])
+    assert lake.ingest().counts == (1, 0, 1, 0)
+    staged = lake.dbt("run", "-s", "path:models/staging", *VARIABLES)
+    for layer in ("silver", "gold"):
+        lake.sql(f"create schema {layer}")
+    for _, view, _ in lake.sql("show views in staging"):
+        table = view.removeprefix("stg_")
+        lake.sql(f"create view silver.{table} as select * from staging.{view}")
+    lake.sql(f"create view silver.order_items as {no_rows(ORDER_ITEMS)}")
+    for name, node in manifest(staged)["nodes"].items():
+        if name.startswith("model.") and node["schema"] == "gold":
+            columns = node["columns"].values()
+            types = {column["name"]: column["data_type"] for column in columns}
+            lake.sql(f"create view gold.{node['name']} as {no_rows(types)}")
+    unit = lake.try_dbt("test", "-s", "test_type:unit", *VARIABLES)
+    for table, rows in MADE_UP.items():
+        lake.sql(f"create or replace view {table} as {query(rows)}")
+    selected = ("-s", "test_type:singular", *OF_COLUMNS, "--indirect-selection", "eager")
+    data = lake.try_dbt("test", *selected, *VARIABLES)
+    return Ran(lake, unit, data)
+
+
+def statuses(answer: dict[str, Any], kind: str) -> dict[str, str]:
+    """How each test of a kind ended."""
+    nodes = answer["nodes"].items()
+    return {name: node["status"] for name, node in nodes if node["kind"] == kind}
+
+
+def test_unit_tests_pass_and_every_gold_model_has_one(ran: Ran) -> None:
+    found = statuses(ran.unit, "unit_test")
+    messages = {name: node["message"] for name, node in ran.unit["nodes"].items()}
+    assert found == dict.fromkeys(found, "pass"), messages
+    known = manifest(ran.unit)
+    tests = known["unit_tests"].values()
+    assert found.keys() == {test["name"] for test in tests}
+    assert len(found) == len(tests), "two unit tests have one name"
+    gold = {
+        node["name"]
+        for node in known["nodes"].values()
+        if node["resource_type"] == "model" and node["schema"] == "gold"
+    }
+    files = {file.stem for file in (PROJECT / "models/gold").rglob("*.sql")}
+    assert gold == files
+    assert gold <= {test["model"] for test in tests}
+
+
+def test_every_singular_data_test_is_shown_to_fail() -> None:
+    files = {file.stem for file in (PROJECT / "tests/dbt").glob("*.sql")}
+    assert FAILURES.keys() == files
+
+
+@pytest.mark.parametrize("test", FAILURES)
+def test_singular_data_test_finds_the_wrong_rows(test: str, ran: Ran) -> None:
+    status, columns, rows = FAILURES[test]
+    assert statuses(ran.data, "test")[test] == status
+    assert ran.rows(test, columns) == rows
+
+
+def test_data_tests_of_columns_find_the_wrong_rows(ran: Ran) -> None:
+    found = statuses(ran.data, "test")
+    messages = {test: ran.data["nodes"][test]["message"] for test in OF_COLUMNS}
+    assert found.keys() == {*FAILURES, *OF_COLUMNS}
+    assert {test: found[test] for test in OF_COLUMNS} == OF_COLUMNS
+    for test, message in messages.items():
+        assert message.startswith("Got 1 result,"), test
