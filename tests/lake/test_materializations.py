@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.records import Record, Row, flattened, record
-from tests.support.small_project import TOPICS, set_columns, small_project
+from tests.support.small_project import TOPICS, add_gold, set_columns, small_project
 
 MERGED = ("silver.orders", "silver.sizes", "gold.by_customer")
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "freight": "int"}
@@ -26,13 +26,6 @@ SIZES = """
 
 select {columns} from {{{{ ref('orders') }}}}
 where {{{{ 'true' if not reads_increment() else arrived_in_this_run('orders') }}}}
-"""
-GOLD = """
-{{ config(unique_key='customer_id') }}
-
-select customer_id, count(*) as orders from {{ ref('orders') }}
-where not is_deleted
-group by customer_id
 """
 LOG = """
 {{ config(
@@ -71,8 +64,7 @@ class Project:
         self.models = self.folder / "models"
         set_columns(self.folder, COLUMNS)
         self.set_sizes("order_id, freight, ingest_batch")
-        (self.models / "gold").mkdir()
-        (self.models / "gold" / "by_customer.sql").write_text(GOLD)
+        add_gold(self.folder)
         (self.models / "log.sql").write_text(LOG)
 
     def set_sizes(self, columns: str, **settings: Any) -> None:

@@ -23,6 +23,7 @@ from tests.support.small_project import (
     COLUMNS,
     MORE_COLUMNS,
     TOPICS,
+    add_gold,
     set_columns,
     small_project,
 )
@@ -172,7 +173,7 @@ def record_build(
 
 @dataclass(frozen=True)
 class SmallLake:
-    """Ingests and builds of one silver table, recorded.
+    """Ingests and builds of one silver table and one of gold, recorded.
 
     Attributes:
         ingests: of the first and of the second batch; the third is not recorded.
@@ -192,6 +193,7 @@ def small_lake(
     topics.write_text(TOPICS)
     lake = spark.new_lake(topics)
     project = small_project(folder / "project")
+    add_gold(project)
     small = SmallLake([], [])
     for number, columns in enumerate((COLUMNS, COLUMNS, MORE_COLUMNS)[:builds]):
         lake.land(BATCHES[number])

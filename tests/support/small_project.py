@@ -27,6 +27,13 @@ SILVER = """
 
 {{ current_rows(ref('stg_orders')) }}
 """
+GOLD = """
+{{ config(unique_key='customer_id') }}
+
+select customer_id, count(*) as orders from {{ ref('orders') }}
+where not is_deleted
+group by customer_id
+"""
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
 MORE_COLUMNS = COLUMNS | {"priority": "int"}
 
@@ -44,6 +51,13 @@ def small_project(folder: Path) -> Path:
     set_columns(folder, COLUMNS)
     write_rejected_rows(models)
     return folder
+
+
+def add_gold(project: Path) -> None:
+    """Add the table ``by_customer`` to a small project's gold."""
+    folder = project / "models" / "gold"
+    folder.mkdir()
+    (folder / "by_customer.sql").write_text(GOLD)
 
 
 def set_columns(project: Path, columns: dict[str, str], **settings: Any) -> None:
