@@ -1,4 +1,7 @@
-"""Real change events: silver ends as the source's own rows, gold as their sums."""
+"""Real change events: silver ends as the source's own rows, gold as their sums.
+
+Spark works as it does for users here; in other modules it generates no code.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +104,7 @@ class Northwind:
 @pytest.fixture(scope="module")
 def northwind(new_lake: NewLake) -> Iterator[Northwind]:
     """Builds after the snapshots, the changes, and nothing, and from scratch."""
-    lake = new_lake()
+    lake = new_lake(generates_code=True)
     builds = []
     for changed in (False, True):
         for capture in sorted(EVENTS.glob("*.jsonl.gz")):
@@ -122,7 +125,7 @@ def northwind(new_lake: NewLake) -> Iterator[Northwind]:
 @pytest.fixture(scope="module")
 def envelopes(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Built:
     """One build of the recorded events in Debezium's envelope."""
-    lake = new_lake()
+    lake = new_lake(generates_code=True)
     lake.land(
         sink_envelope(line) for line in recorded(CAPTURES / "northwind_envelope.jsonl.gz")
     )

@@ -58,12 +58,13 @@ class SparkProcess:
         self.occupant: Lake | None = None
         self.pid: int | None = None
         self._process: subprocess.Popen[str] | None = None
+        self._generates_code = False
         self._count = 0
 
-    def new_lake(self, topics: Path | None = None) -> Lake:
+    def new_lake(self, topics: Path | None = None, *, generates_code: bool = False) -> Lake:
         """A lake without anything in it."""
         self._count += 1
-        return Lake(self, self.folder / f"lake-{self._count}", topics)
+        return Lake(self, self.folder / f"lake-{self._count}", topics, generates_code)
 
     def put(self, lake: Lake) -> None:
         """Have a lake at the place."""
@@ -75,6 +76,11 @@ class SparkProcess:
         else:
             self.place.mkdir()
         self.occupant = lake
+        if self._generates_code != lake.generates_code:
+            self._generates_code = lake.generates_code
+            if self._process is not None:
+                unset = dict.fromkeys(NO_CODE)
+                self.ask("set", unset if lake.generates_code else NO_CODE)
 
     def clear(self) -> None:
         """Move the lake that is at the place away."""
@@ -121,7 +127,8 @@ class SparkProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.support.worker", str(self.folder)],
                 cwd=PROJECT,
-                env=environment(self.place) | {"PYSPARK_SUBMIT_ARGS": SUBMIT},
+                env=environment(self.place)
+                | {"PYSPARK_SUBMIT_ARGS": _submit_arguments(self._generates_code)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -139,12 +146,16 @@ class Lake:
         spark: what works on it.
         parked: its folder while it is not at the place.
         topics: the topics file, where it is not the project's.
+        generates_code: whether Spark generates code for its queries, as it does for users.
     """
 
-    def __init__(self, spark: SparkProcess, parked: Path, topics: Path | None) -> None:
+    def __init__(
+        self, spark: SparkProcess, parked: Path, topics: Path | None, generates_code: bool
+    ) -> None:
         self.spark = spark
         self.parked = parked
         self.topics = topics
+        self.generates_code = generates_code
         self._files = 0
 
     @property
@@ -263,14 +274,11 @@ class Lake:
         shutil.rmtree(self.parked, ignore_errors=True)
 
 
-# Spark lets the metastore create its tables in Derby for the first lake of a JVM only.
-# Generated code costs more than it brings for rows as few as these; the commands that tests
-# of servers start as a user does generate it.
-SUBMIT = (
-    "--conf spark.hadoop.datanucleus.schema.autoCreateAll=true"
-    " --conf spark.sql.codegen.wholeStage=false"
-    " --conf spark.sql.codegen.factoryMode=NO_CODEGEN pyspark-shell"
-)
+# Generated code costs more than it brings for rows as few as these.
+NO_CODE = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
 SILVER: Sequence[str] = ("-s", "path:models/staging", "path:models/silver")
 
 
@@ -282,3 +290,12 @@ def environment(root: Path) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "PYTHONPATH": str(PROJECT),
     }
+
+
+def _submit_arguments(generates_code: bool) -> str:
+    # Spark lets the metastore create its tables in Derby for the first lake of a JVM only.
+    settings = {"spark.hadoop.datanucleus.schema.autoCreateAll": "true"}
+    if not generates_code:
+        settings |= NO_CODE
+    given = [f"--conf {name}={value}" for name, value in settings.items()]
+    return " ".join([*given, "pyspark-shell"])

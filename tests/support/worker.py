@@ -151,6 +151,20 @@ def close() -> None:
         )
 
 
+def set_properties(properties: dict[str, str | None]) -> None:
+    """Give the sessions from now on some settings, or Spark's own where one is null."""
+    if SparkContext._gateway is None:
+        spark_session()
+    close()
+    gateway: Any = SparkContext._gateway
+    system = gateway.jvm.java.lang.System
+    for name, value in properties.items():
+        if value is None:
+            system.clearProperty(name)
+        else:
+            system.setProperty(name, value)
+
+
 def record_images(
     folder: str, command: str, arguments: list[Any], follows_derby: bool
 ) -> Any:
@@ -169,6 +183,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "classify": run_classify,
     "decode": run_decode,
     "close": close,
+    "set": set_properties,
     "record": record_images,
     "relocate": relocate,
 }
