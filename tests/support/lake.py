@@ -79,8 +79,8 @@ class SparkProcess:
         if self._generates_code != lake.generates_code:
             self._generates_code = lake.generates_code
             if self._process is not None:
-                settings = {} if lake.generates_code else NO_CODE
-                self.ask("set", dict.fromkeys(NO_CODE) | settings)
+                unset = dict.fromkeys(NO_CODE)
+                self.ask("set", unset if lake.generates_code else NO_CODE)
 
     def clear(self) -> None:
         """Move the lake that is at the place away."""

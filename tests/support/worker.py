@@ -153,6 +153,8 @@ def close() -> None:
 
 def set_properties(properties: dict[str, str | None]) -> None:
     """Give the sessions from now on some settings, or Spark's own where one is null."""
+    if SparkContext._gateway is None:
+        spark_session()
     close()
     gateway: Any = SparkContext._gateway
     system = gateway.jvm.java.lang.System
