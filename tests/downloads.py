@@ -1,6 +1,7 @@
-"""Download what the tests of real servers need, before they run in several processes.
+"""Download the servers' jars that tests need, before they run in several processes.
 
-``python -m tests.downloads``
+``python -m tests.downloads``; the Python environments of other tools are made by the tests
+that use them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from functools import partial
 from connectors.stack import jars
 from lake.errors import UserError
 from tests.support import trino_server
-from tests.support.own_environment import REQUIREMENTS, own_environment
 
 DOWNLOADS: dict[str, Callable[[], object]] = {
     "Kafka, Connect and Debezium": partial(jars.fetch, *jars.STACK),
@@ -21,7 +21,6 @@ DOWNLOADS: dict[str, Callable[[], object]] = {
     "Apicurio's registry": partial(jars.fetch, "registry"),
     "the jars of Hive's metastore": partial(jars.fetch, "metastore"),
     "Trino and its Java": trino_server.fetch,
-    **{f"the Python of {name}": partial(own_environment, name) for name in REQUIREMENTS},
 }
 
 if __name__ == "__main__":
