@@ -7,15 +7,16 @@ folder for temporary files, where the locks of one machine are.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyspark
 import pytest
 
+from connectors.stack.processes import wait_until
 from demo.landing import land
 from tests.support.aws import Aws, rows
 from tests.support.ports import free_port
@@ -23,18 +24,19 @@ from tests.support.project import PROJECT
 
 ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 PROVIDER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
-SESSION_SECONDS = 6
+LOCKS = "/lakes/northwind"
 
 
 @pytest.fixture(scope="module")
-def lock_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The file that LAKE_LOCK names; its ZooKeeper runs."""
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of a ZooKeeper."""
     folder = tmp_path_factory.mktemp("zookeeper")
     port = free_port()
     settings = folder / "zoo.cfg"
     settings.write_text(
         f"tickTime=1000\ndataDir={folder}/data\nclientPort={port}\n"
         "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+        "4lw.commands.whitelist=dump\n"
     )
     jars = Path(pyspark.__file__).parent / "jars"
     java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
@@ -48,16 +50,29 @@ def lock_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             stdout=log,
             stderr=log,
         )
-    lock = folder / "lock.properties"
-    base = "hoodie.write.lock.zookeeper"
-    lock.write_text(
-        f"hoodie.write.lock.provider={PROVIDER}\n{base}.url=127.0.0.1:{port}\n"
-        f"{base}.port={port}\n{base}.base_path=/lakes/northwind\n{base}.lock_key={{lock}}\n"
-        f"{base}.session_timeout_ms={SESSION_SECONDS * 1000}\n"
-    )
-    yield lock
+    yield port
     server.kill()
     server.wait()
+
+
+def is_locked(zookeeper: int) -> bool:
+    """Whether a session holds a lock, or waits for it."""
+    with socket.create_connection(("127.0.0.1", zookeeper)) as client:
+        client.sendall(b"dump")
+        return f"{LOCKS}/".encode() in client.makefile("rb").read()
+
+
+@pytest.fixture(scope="module")
+def lock_file(zookeeper: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that LAKE_LOCK names."""
+    lock = tmp_path_factory.mktemp("lock") / "lock.properties"
+    base = "hoodie.write.lock.zookeeper"
+    lock.write_text(
+        f"hoodie.write.lock.provider={PROVIDER}\n{base}.url=127.0.0.1:{zookeeper}\n"
+        f"{base}.port={zookeeper}\n{base}.base_path={LOCKS}\n{base}.lock_key={{lock}}\n"
+        f"{base}.session_timeout_ms=6000\n"
+    )
+    return lock
 
 
 @pytest.fixture(scope="module")
@@ -114,16 +129,17 @@ def test_of_two_ingests_one_writes_and_one_says_why_not(
     assert len(events) == len({row["event_id"] for row in events})
 
 
-def test_lock_of_a_killed_writer_is_free_again(machines: list[dict[str, str]]) -> None:
+def test_lock_of_a_killed_writer_is_free_again(
+    machines: list[dict[str, str]], zookeeper: int
+) -> None:
     first = start(machines[0], *INGEST, "--continuous")
-    time.sleep(20)
-    assert first.poll() is None
+    wait_until(lambda: is_locked(zookeeper), 120, "the first ingest has not begun")
     second = start(machines[1], *INGEST)
     assert "another ingest is at work" in second.communicate(timeout=300)[1]
     assert second.returncode == 75
     os.killpg(first.pid, 9)
     first.wait()
-    time.sleep(2 * SESSION_SECONDS)
+    wait_until(lambda: not is_locked(zookeeper), 60, "its session has not ended")
     third = start(machines[1], *INGEST)
     out, err = third.communicate(timeout=300)
     assert third.returncode == 0, out + err

@@ -1,10 +1,12 @@
--- Statements that write few rows, each of one table; what is in braces stands for a value.
+-- Statements that write few rows, each of one table; a name in braces stands for a value.
+-- The tests know the first five.
 insert into orders (order_id, customer_id, employee_id, ship_via)
     values ({order}, '{customer}', {employee}, {shipper}) on conflict do nothing;
 update orders set customer_id = '{customer}', employee_id = {employee}, ship_via = {shipper}
     where order_id = {order};
 insert into order_details select order_id, {product}, 1, {number}, 0 from orders
     where order_id = {order} on conflict do nothing;
+insert into employee_territories values ({employee}, '{territory}') on conflict do nothing;
 delete from orders where order_id = {order};
 update orders set customer_id = null, employee_id = null, ship_via = null
     where order_id = {order};
@@ -21,7 +23,6 @@ update products set supplier_id = {supplier} where product_id = {product};
 update suppliers set city = '{number}' where supplier_id = {supplier};
 update categories set description = '{number}' where category_id in
     (select category_id from products where product_id = {product});
-insert into employee_territories values ({employee}, '{territory}') on conflict do nothing;
 delete from employee_territories
     where employee_id = {employee} and territory_id = '{territory}';
 update employee_territories set employee_id = {employee} where territory_id = '{territory}';
