@@ -87,7 +87,9 @@ def scenario(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Sce
     lake.build(BEFORE, "-s", "path:models/staging", *MODELS)
     scenario.keep("first snapshot", *MODELS)
 
-    topics.write_text(f'{text}\n"{PRODUCTS_TOPIC}" = 1\n')
+    assert "[epochs]\n" in text
+    epoch = f'[epochs]\n"{PRODUCTS_TOPIC}" = 1\n'
+    topics.write_text(text.replace("[epochs]\n", epoch))
     # Customers are left out: the build that reads their snapshot also names it.
     lake.build(WHILE_READING, "-s", "orders", "products")
     scenario.keep("second snapshot", "orders", "products")
