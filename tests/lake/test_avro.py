@@ -322,6 +322,7 @@ def events(lake: Lake, numbers: range) -> list[Row]:
     return sorted(rows, key=lambda row: row["source_lsn"])
 
 
+@pytest.mark.thorough
 def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     """Bare values and Lenses' envelope, of several schemas; JSON lines beside them."""
     metadata = record("M", topic="string", partition="int", offset="long", timestamp="long")
@@ -349,6 +350,7 @@ def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     assert lake.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
 
 
+@pytest.mark.thorough
 def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
     lake: Lake, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_recording_has_every_step_of_every_commit(small: SmallLake) -> None:
         work.check_enumeration()
 
 
+@pytest.mark.thorough
 def test_first_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
     work = small.ingests[0]
     images = work.images.at(
@@ -96,11 +97,13 @@ def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
     assert not work.failures(images)
 
 
+@pytest.mark.thorough
 def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:
     work = small.builds[0]
     assert not work.failures(work.images.at(IN_FLIGHT, COMMITTED))
 
 
+@pytest.mark.thorough
 def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
     small: SmallLake,
 ) -> None:
@@ -122,6 +125,7 @@ def test_increment_is_completed_after_a_kill(small: SmallLake) -> None:
     assert not work.failures(images)
 
 
+@pytest.mark.thorough
 def test_gold_is_replaced_after_a_kill(small: SmallLake) -> None:
     work = small.builds[1]
     images = work.images.at(*commit_of("gold.by_customer"))

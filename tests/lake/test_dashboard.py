@@ -18,6 +18,8 @@ from tests.support.project import PROJECT
 from tests.support.records import Row
 from tests.support.scenario import order
 
+pytestmark = pytest.mark.thorough
+
 # Each table of the page: gold's, and the columns that it has.
 TABLES = {
     "revenue-by-customer": (

@@ -15,6 +15,8 @@ from tests.support.project import write_rejected_rows
 from tests.support.records import Record, Row, envelope, flattened, record
 from tests.support.small_project import STAGING, TOPICS, set_columns, small_project
 
+pytestmark = pytest.mark.thorough
+
 MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
 COLUMNS = {
     "order_id": "int",

@@ -192,6 +192,7 @@ def test_unreadable_files_do_not_hold_up_the_good_ones(
     assert [row["kafka_offset"] for row in events(bronze, 2)] == [2, 5]
 
 
+@pytest.mark.thorough
 def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:
     """With either end of line, and without one at the end of the file."""
     values = [
@@ -443,6 +444,7 @@ def test_batch_is_the_time_of_its_ingest_and_names_the_partition(
     assert batch <= row["ingested_at"] <= delivered.after
 
 
+@pytest.mark.thorough
 def test_lost_checkpoint_adds_nothing_and_the_batch_rises(
     bronze: Lake, tmp_path: Path
 ) -> None:
@@ -513,6 +515,7 @@ def generations(lake: Lake) -> dict[int, int]:
     return found
 
 
+@pytest.mark.thorough
 def test_recreated_topic_waits_until_the_topics_file_says_when(
     new_lake: NewLake, tmp_path: Path
 ) -> None:
@@ -577,6 +580,7 @@ def test_generations_of_a_topic_are_told_apart_in_any_order(
     assert generations(lake) == {**old, 2: newest, 3: newest}
 
 
+@pytest.mark.thorough
 def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -> None:
     """So are records without a time or an offset, and times that differ by a second."""
     lake = new_lake()
@@ -591,6 +595,7 @@ def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -
     assert {row["topic_generation"] for row in rows} == {0}
 
 
+@pytest.mark.thorough
 def test_topic_that_was_not_recreated_can_be_said_so(
     new_lake: NewLake, tmp_path: Path
 ) -> None:

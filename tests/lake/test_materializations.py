@@ -19,6 +19,8 @@ from tests.support.lake import Lake
 from tests.support.records import Record, Row, flattened, record
 from tests.support.small_project import TOPICS, add_gold, set_columns, small_project
 
+pytestmark = pytest.mark.thorough
+
 MERGED = ("silver.orders", "silver.sizes", "gold.by_customer")
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "freight": "int"}
 SIZES = """

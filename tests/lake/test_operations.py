@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake, environment
@@ -117,7 +118,7 @@ class Builds(Scenario):
 
 @pytest.fixture(scope="module")
 def builds(new_lake: NewLake) -> Builds:
-    """The lake after all of its builds."""
+    """The lake after its first builds."""
     lake = new_lake()
     builds = Builds(lake)
     lake.build(FIRST, "-s", "path:models/staging", *SILVER)
@@ -131,7 +132,13 @@ def builds(new_lake: NewLake) -> Builds:
     builds.keep_commits()
     builds.warnings = lake.dbt("run", "-s", *SILVER, *DECIDED)["said"]
     builds.keep("decided", *SILVER)
+    return builds
 
+
+@pytest.fixture(scope="module")
+def continued(builds: Builds) -> Builds:
+    """The lake after more builds."""
+    lake = builds.lake
     lake.dbt("run", "--full-refresh", "-s", "orders", *DECIDED)
     builds.keep("rebuilt", "orders")
     rejected = ("rejected_rows", "assert_no_row_was_rejected")
@@ -153,7 +160,30 @@ def builds(new_lake: NewLake) -> Builds:
     return builds
 
 
-@pytest.mark.parametrize("step", ["decided", "rebuilt without the variable"])
+@pytest.fixture
+def step(request: pytest.FixtureRequest) -> str:
+    """A step that has been taken."""
+    if request.param != "decided":
+        request.getfixturevalue("continued")
+    name: str = request.param
+    return name
+
+
+def later(name: str, *values: Any) -> ParameterSet:
+    """A step that is left to ``make test-all``."""
+    return pytest.param(name, *values, marks=pytest.mark.thorough)
+
+
+IN_REBUILDS = pytest.mark.parametrize(
+    "step",
+    ["decided", later("rebuilt"), later("rebuilt without the variable")],
+    indirect=True,
+)
+
+
+@pytest.mark.parametrize(
+    "step", ["decided", later("rebuilt without the variable")], indirect=True
+)
 def test_events_that_cannot_be_typed_are_in_rejected_rows(
     step: str, builds: Builds
 ) -> None:
@@ -170,7 +200,11 @@ def test_events_that_cannot_be_typed_are_in_rejected_rows(
         assert row["table_name"] == "orders"
     orders = builds.rows(step, "orders")
     assert (orders[11]["source_lsn"], orders[12]["customer_id"]) == (1_000, "BONAP")
-    statuses = {node["status"] for node in builds.rejections["nodes"].values()}
+
+
+@pytest.mark.thorough
+def test_rejected_rows_are_warned_of(continued: Builds) -> None:
+    statuses = {node["status"] for node in continued.rejections["nodes"].values()}
     assert "warn" in statuses
 
 
@@ -183,10 +217,11 @@ def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds)
     ("step", "marked"),
     [
         ("decided", {11: 1_040, 15: 1_080}),
-        ("rebuilt", {11: 1_040, 15: 1_080}),
-        ("third", {11: 1_040}),
-        ("rebuilt at last", {11: 1_040}),
+        later("rebuilt", {11: 1_040, 15: 1_080}),
+        later("third", {11: 1_040}),
+        later("rebuilt at last", {11: 1_040}),
     ],
+    indirect=["step"],
 )
 def test_row_says_that_a_newer_event_was_rejected(
     step: str, marked: dict[int, int], builds: Builds
@@ -213,16 +248,18 @@ def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> Non
     assert "ingest/topics.toml" in restored
 
 
-def test_redelivered_events_are_no_restored_source(builds: Builds) -> None:
+@pytest.mark.thorough
+def test_redelivered_events_are_no_restored_source(continued: Builds) -> None:
     """And a field that no model lists is warned of once."""
-    assert builds.warnings_of_redelivery == []
+    assert continued.warnings_of_redelivery == []
 
 
-def test_build_of_one_table_warns_of_no_other(builds: Builds) -> None:
+@pytest.mark.thorough
+def test_build_of_one_table_warns_of_no_other(continued: Builds) -> None:
     """The events of the others have not lost, and the next build merges them."""
-    assert builds.warnings_of_one_table == []
-    assert 79 not in builds.live("rebuilt", "orders")
-    assert 79 in builds.live("third", "orders")
+    assert continued.warnings_of_one_table == []
+    assert 79 not in continued.live("rebuilt", "orders")
+    assert 79 in continued.live("third", "orders")
 
 
 def test_undecided_truncate_stops_the_build(builds: Builds) -> None:
@@ -240,7 +277,7 @@ def test_ignored_truncate_deletes_nothing(builds: Builds) -> None:
     assert builds.live("decided", "customers") == {"ALFKI", "BONAP", "CHOPS"}
 
 
-@pytest.mark.parametrize("step", ["decided", "rebuilt", "rebuilt without the variable"])
+@IN_REBUILDS
 def test_applied_truncate_deletes_what_is_older(step: str, builds: Builds) -> None:
     """Also in a full refresh, whether or not the variable still names it."""
     with_it, deleted_by_itself = 4, 16
@@ -253,14 +290,15 @@ def test_applied_truncate_deletes_what_is_older(step: str, builds: Builds) -> No
     assert deleted == {1: 300, 3: 300}
 
 
-@pytest.mark.parametrize("step", ["decided", "rebuilt", "rebuilt without the variable"])
+@IN_REBUILDS
 def test_applied_truncate_deletes_what_arrived_with_it(step: str, builds: Builds) -> None:
     row = builds.rows(step, "orders")[4]
     assert (row["is_deleted"], row["source_lsn"]) == (True, 300)
 
 
-def test_applied_truncate_deletes_a_late_insert(builds: Builds) -> None:
-    row = builds.rows("third", "orders")[5]
+@pytest.mark.thorough
+def test_applied_truncate_deletes_a_late_insert(continued: Builds) -> None:
+    row = continued.rows("third", "orders")[5]
     assert (row["is_deleted"], row["source_lsn"]) == (True, 300)
 
 
@@ -330,6 +368,7 @@ def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
     assert "'rejected_rows' does not list 'stg_products'" in messages(answer)
 
 
+@pytest.mark.thorough
 def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> None:
     """And reports what it wrote, also where the build failed."""
     lake = builds.lake

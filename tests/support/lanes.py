@@ -52,7 +52,10 @@ STAGING = """{{{{ config(meta={{
 
 {{{{ change_events(source('bronze', '{table}')) }}}}
 """
-SILVER = """{{{{ config(unique_key='{key}') }}}}
+# Each insert goes to files of its own, so that an update has to find its row's.
+SILVER = """{{{{ config(
+    unique_key='{key}', tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
+) }}}}
 
 {{{{ current_rows(ref('stg_{table}')) }}}}
 """

@@ -28,6 +28,10 @@ class Tables:
         found: list[Row] = read_columns(open_table(str(self.path(table)))).to_pylist()
         return sorted(found, key=repr)
 
+    def file_groups(self, table: str) -> set[str]:
+        """The file groups of a table that is not partitioned, by their ids."""
+        return {file.name.partition("_")[0] for file in self.path(table).glob("*.parquet")}
+
     def names(self) -> list[str]:
         """Every table."""
         return sorted(
