@@ -25,8 +25,7 @@
     {%- if is_increment and (flags.EMPTY or not arrived | reject('equalto', 'false') | list) -%}
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
-        {%- set rows = this.identifier ~ '__rows' -%}
-        {%- do cdc_lakehouse.create_scratch_view(rows, compiled_code) -%}
+        {%- set rows = cdc_lakehouse.create_scratch_view('rows', compiled_code) -%}
         {%- set types = cdc_lakehouse.column_types(rows) -%}
         {%- set columns = cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- set state = {'rows': rows, 'is_empty': false, 'kept': false} -%}

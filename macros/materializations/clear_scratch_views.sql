@@ -1,12 +1,10 @@
 {#
-    After a run: remove the rows of its scratch views (see create_scratch_view), which may be
-    of a key that is to be erased.
+    Remove the files of all scratch views (see create_scratch_view), also what a killed run
+    left: their rows may be of a key that is erased.
 #}
 {% macro clear_scratch_views() -%}
-    {%- for folder in cdc_lakehouse.run_memory('scratch').values() -%}
-        {%- do cdc_lakehouse.run_statement(
-            "insert overwrite directory '" ~ folder
-            ~ "' using parquet select 1 as nothing where false"
-        ) -%}
-    {%- endfor -%}
+    {%- do cdc_lakehouse.run_statement(
+        "insert overwrite directory '" ~ cdc_lakehouse.scratch_folder()
+        ~ "' using parquet select 1 as nothing where false"
+    ) -%}
 {%- endmacro %}

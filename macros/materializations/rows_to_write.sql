@@ -47,12 +47,10 @@
         }) }}
     {%- endif -%}
 
-    {%- set replayed_keys = this.identifier ~ '__replayed_keys' -%}
-    {%- do cdc_lakehouse.create_scratch_view(
-        replayed_keys, 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
+    {%- set replayed_keys = cdc_lakehouse.create_scratch_view(
+        'replayed_keys', 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
     {%- set replayed = cdc_lakehouse.replayed_rows(events, table, replayed_keys) -%}
-    {%- set settled = this.identifier ~ '__settled' -%}
     {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
     {%- set query -%}
         select rows.`{{ columns | join('`, rows.`') }}`
@@ -73,7 +71,7 @@
             <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
         {%- endif %}
     {%- endset -%}
-    {%- do cdc_lakehouse.create_scratch_view(settled, query) -%}
+    {%- set settled = cdc_lakehouse.create_scratch_view('settled', query) -%}
     {%- set found = run_query('select 1 from ' ~ settled ~ ' limit 1').rows -%}
     {{ return({
         'rows': settled,

@@ -1,5 +1,5 @@
 {#
-    The relation of the rows that the whole history of some keys gives (see needs_replay), in
+    The rows that the whole history of some keys gives (see needs_replay), in
     the columns that folded_rows yields without stored rows.
 
     A row that a key change began lacks the values that its create left out: they are those of
@@ -11,33 +11,30 @@
     `keys` is a relation with the key's column. Runs statements.
 #}
 {% macro replayed_rows(events, table, keys) -%}
-    {%- set prefix = this.identifier ~ '__replay_' -%}
-    {%- set rows = [prefix ~ 0] -%}
-    {%- do cdc_lakehouse.create_scratch_view(
-        rows[0], cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
-    ) -%}
+    {%- set rows = [] -%}
+    {%- do rows.append(cdc_lakehouse.create_scratch_view(
+        'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
+    )) -%}
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
-        {%- set former = prefix ~ 'former_' ~ step -%}
+        {%- set former = none -%}
         {%- if run_query('select 1 from ' ~ rows[-1] ~ ' where fold_replays limit 1').rows -%}
-            {%- do cdc_lakehouse.create_scratch_view(former, cdc_lakehouse.former_keys(events, table, rows[-1])) -%}
+            {%- set former = cdc_lakehouse.create_scratch_view(
+                'former_' ~ step, cdc_lakehouse.former_keys(events, table, rows[-1])
+            ) -%}
             {%- set at.is_done = not run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
         {%- else -%}
             {%- set at.is_done = true -%}
         {%- endif -%}
         {%- if not at.is_done -%}
-            {%- do cdc_lakehouse.create_scratch_view(
-                prefix ~ step,
+            {%- do rows.append(cdc_lakehouse.create_scratch_view(
+                'replay_' ~ step,
                 cdc_lakehouse.folded_rows(
                     cdc_lakehouse.former_history(events, table, former), table, is_bounded=true
                 )
-            ) -%}
-            {%- do rows.append(prefix ~ step) -%}
+            )) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- do cdc_lakehouse.run_statement(create_temporary_view(
-        prefix ~ 'rows', cdc_lakehouse.inherited_rows(table, rows)
-    )) -%}
-    {{ return(prefix ~ 'rows') }}
+    {{ return('(' ~ cdc_lakehouse.inherited_rows(table, rows) ~ ')') }}
 {%- endmacro %}

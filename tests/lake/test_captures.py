@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from demo.landing import EVENTS, land, recorded, sink_envelope
@@ -154,6 +155,7 @@ def test_silver_equals_the_source(name: str, built: Built) -> None:
     assert wrong_values(name, built.live(name)) == []
 
 
+@pytest.mark.thorough
 def test_orders_from_envelopes_equal_the_source(envelopes: Built) -> None:
     assert wrong_values("orders", envelopes.live("orders")) == []
 
@@ -255,6 +257,11 @@ def test_tables_are_copy_on_write_of_version_6(built: Built) -> None:
     for table, properties in built.properties.items():
         assert properties["hoodie.table.version"] == "6", table
         assert properties["hoodie.table.type"] == "COPY_ON_WRITE", table
+
+
+def test_builds_leave_no_rows_in_scratch(northwind: Northwind) -> None:
+    files = [*northwind.lake.tables.path("staging.scratch").rglob("*.parquet")]
+    assert [pq.read_metadata(file).num_rows for file in files] == [0] * len(files)
 
 
 def test_second_build_makes_no_commit(northwind: Northwind) -> None:

@@ -19,6 +19,8 @@ from tests.conftest import NewLake
 from tests.support.records import Record
 from tests.support.scenario import Scenario, customer, order, product
 
+pytestmark = pytest.mark.thorough
+
 FIRST, SECOND, RESTORED = 100, 200, 500
 VARIABLE: dict[str, int | list[int]] = {
     "cdc_events": SECOND,
@@ -130,13 +132,11 @@ def test_a_snapshot_is_applied_once(scenario: Scenario) -> None:
     assert scenario.lake.tables.instants() == before
 
 
-@pytest.mark.thorough
 def test_a_full_refresh_gives_the_same(continued: Scenario) -> None:
     assert continued.live("rebuilt", "orders") == LIVE_ORDERS
     assert continued.live("rebuilt", "order_items") == LIVE_ORDERS
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("step", ["afterwards", "rebuilt without the variable"])
 def test_a_missing_row_can_come_back(step: str, continued: Scenario) -> None:
     """By a later insert, or by one of a transaction that is still open now."""
@@ -147,7 +147,6 @@ def test_a_missing_row_can_come_back(step: str, continued: Scenario) -> None:
     assert continued.live(step, "orders") == LIVE_ORDERS | {3, 5}
 
 
-@pytest.mark.thorough
 def test_a_redelivered_event_does_not_revive_a_row(continued: Scenario) -> None:
     """Neither amid the snapshot's reads nor after the build that names it."""
     everyone = {"READ", "AGAIN IN IT", "AGAIN AFTER", "READ LATE", "BOTH"}

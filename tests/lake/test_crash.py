@@ -86,6 +86,7 @@ def test_first_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
     assert not work.failures(images)
 
 
+@pytest.mark.thorough
 def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
     work = small.ingests[1]
     images = work.images.at(

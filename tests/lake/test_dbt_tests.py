@@ -300,6 +300,7 @@ def test_unit_tests_pass(ran: Ran) -> None:
     assert len(found) == len(tests), "two unit tests have one name"
 
 
+@pytest.mark.thorough
 def test_every_gold_model_has_a_unit_test(ran: Ran) -> None:
     known = manifest(ran.data)
     tests = known["unit_tests"].values()
@@ -318,6 +319,7 @@ def test_every_singular_data_test_is_shown_to_fail() -> None:
     assert FAILURES.keys() == files
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", FAILURES)
 def test_singular_data_test_finds_the_wrong_rows(test: str, ran: Ran) -> None:
     status, columns, rows = FAILURES[test]
@@ -325,6 +327,7 @@ def test_singular_data_test_finds_the_wrong_rows(test: str, ran: Ran) -> None:
     assert ran.rows(test, columns) == rows
 
 
+@pytest.mark.thorough
 def test_data_tests_of_columns_find_the_wrong_rows(ran: Ran) -> None:
     found = statuses(ran.data, "test")
     messages = {test: ran.data["nodes"][test]["message"] for test in OF_COLUMNS}

@@ -420,6 +420,15 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     def operate(name: str, **arguments: str) -> None:
         lake.dbt("run-operation", name, "--args", json.dumps(arguments))
 
+    scratch = lake.root / "warehouse/staging.db/scratch"
+
+    def rows_in_scratch() -> int:
+        return sum(pq.read_metadata(path).num_rows for path in scratch.rglob("*.parquet"))
+
+    # As a build leaves it that is killed.
+    rows = "using parquet select * from silver.products"
+    lake.sql(f"insert overwrite directory '{scratch}/silver__products__rows' {rows}")
+    assert rows_in_scratch() > 0
     key = '{"product_id":1}'
     events = lake.rows("bronze.products")
     assert key in {row["key"] for row in events}
@@ -428,6 +437,7 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     assert left == [row for row in events if row["key"] != key]
     assert lake.tables.properties("bronze.products")["hoodie.table.version"] == "6"
     assert key not in keys_in_files(lake, "bronze.products")
+    assert rows_in_scratch() == 0
 
     orders = lake.rows("silver.orders")
     assert len(files(lake, "silver.orders")) > 1

@@ -186,9 +186,8 @@ def test_ingest_that_is_stopped_while_it_makes_its_tables(
     assert landed.ingest().counts == (3, 3, 0, 0)
 
 
-@pytest.mark.parametrize(
-    "send", [os.kill, pytest.param(os.killpg, marks=pytest.mark.thorough)]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
 def test_ingest_that_is_stopped_completes_its_batch(
     send: Callable[[int, int], None], landed: Lake, topics: Path, run: Run
 ) -> None:
@@ -205,12 +204,10 @@ def test_ingest_that_is_stopped_completes_its_batch(
     assert landed.ingest().counts == (3, 3, 0, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("send", "number", "ends_with"),
-    [
-        (os.killpg, signal.SIGINT, 2),
-        pytest.param(os.kill, signal.SIGTERM, 143, marks=pytest.mark.thorough),
-    ],
+    [(os.killpg, signal.SIGINT, 2), (os.kill, signal.SIGTERM, 143)],
 )
 def test_build_that_is_stopped_leaves_no_lock_and_is_completed(
     send: Callable[[int, int], None],
