@@ -77,7 +77,7 @@ def hudi_of_emr() -> int:
     """The tests of lakes on the Hudi that EMR ships."""
     version = {"HUDI_VERSION": HUDI_OF_EMR}
     return run(sys.executable, "-m", "ingest.jars", variables=version) or run(
-        *PYTEST, "tests/lake", report("hudi"), variables=version
+        *PYTEST, "tests/lake", "-m", "not nightly", report("hudi"), variables=version
     )
 
 

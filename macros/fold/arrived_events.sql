@@ -11,10 +11,10 @@ where {{ arrived }}
 {%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
 {{ cdc_lakehouse.truncated_rows(
-    events, '(select * from ' ~ events ~ ' where ' ~ arrived ~ ')',
+    table, '(select * from ' ~ events ~ ' where ' ~ arrived ~ ')',
     cdc_lakehouse.arrived_until_this_run(table['bronze'])
 ) }}
 union all
-{{ cdc_lakehouse.truncated_rows(events, this, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
+{{ cdc_lakehouse.truncated_rows(table, this, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
 {%- endif %}
 {%- endmacro %}

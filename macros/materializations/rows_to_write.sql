@@ -5,8 +5,8 @@
     waited for a delete or a late event of this increment. Runs statements.
 #}
 {% macro rows_to_write(rows, columns, is_increment) -%}
-    {%- set events = cdc_lakehouse.staging_of(model) -%}
-    {%- set table = cdc_lakehouse.change_table_of(events) -%}
+    {%- set staging = cdc_lakehouse.staging_of(model) -%}
+    {%- set table = cdc_lakehouse.change_table_of(staging) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set asked = 'count(*), count_if(fold_replays)' -%}
     {%- if is_increment -%}
@@ -50,6 +50,9 @@
     {%- set replayed_keys = cdc_lakehouse.create_scratch_view(
         'replayed_keys', 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
+    {#- Spark analyses a view of the catalogue for each query on it, and a temporary one once -#}
+    {%- set events = this.schema ~ '__' ~ this.identifier ~ '__events' -%}
+    {%- do cdc_lakehouse.run_statement(create_temporary_view(events, 'select * from ' ~ staging)) -%}
     {%- set replayed = cdc_lakehouse.replayed_rows(events, table, replayed_keys) -%}
     {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
     {%- set query -%}

@@ -13,7 +13,7 @@ where {{ key }} is not null and {{ cdc_lakehouse.arrived_until_this_run(table['b
 {%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
 {{ cdc_lakehouse.truncated_rows(
-    events, events, cdc_lakehouse.arrived_until_this_run(table['bronze'])
+    table, events, cdc_lakehouse.arrived_until_this_run(table['bronze'])
 ) }}
 {%- endif %}
 {%- if keys %}

@@ -1,11 +1,10 @@
 {#
     A delete event for each key that a truncate took away: a truncate has no key of its own.
 
-    Args: the staging model, the relation whose keys there were, and which truncates count.
+    Args: the declaration, the relation whose keys there were, and which truncates count.
     It has no offset, because the partition that it came in says nothing of the rows'.
 #}
-{% macro truncated_rows(events, rows, arrived) -%}
-{%- set table = cdc_lakehouse.change_table_of(events) -%}
+{% macro truncated_rows(table, rows, arrived) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- if not execute -%}{{ return('') }}{%- endif -%}
 {%- set values = {

@@ -12,6 +12,8 @@ from tests.support.lake import Lake
 from tests.support.records import Record, flattened, record
 from tests.support.small_project import SOURCES, small_project
 
+pytestmark = pytest.mark.thorough
+
 TOPICS = """
 [topics]
 "demo.datalake.cdc_events" = "cdc_events"
@@ -93,7 +95,6 @@ def names(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Names:
     return Names(new_lake(topics), project)
 
 
-@pytest.mark.thorough
 def test_batch_that_two_tables_share_is_read_of_both(names: Names) -> None:
     """A run may see it in one of them, before the ingest commits it to the other."""
     lake = names.lake
