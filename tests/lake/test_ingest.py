@@ -561,6 +561,7 @@ def test_recreated_topic_waits_until_the_topics_file_says_when(
     assert generations(lake)[1] == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_old_first", [True, False])
 def test_generations_of_a_topic_are_told_apart_in_any_order(
     is_old_first: bool, new_lake: NewLake, tmp_path: Path

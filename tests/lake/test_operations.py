@@ -17,13 +17,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from _pytest.mark import ParameterSet
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project
 from tests.support.records import TOPIC, Record, envelope, record
 from tests.support.scenario import Scenario, customer, live, order, product
+
+pytestmark = pytest.mark.thorough
 
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 
@@ -169,21 +170,14 @@ def step(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def later(name: str, *values: Any) -> ParameterSet:
-    """A step that is left to ``make test-all``."""
-    return pytest.param(name, *values, marks=pytest.mark.thorough)
-
-
 IN_REBUILDS = pytest.mark.parametrize(
     "step",
-    ["decided", later("rebuilt"), later("rebuilt without the variable")],
+    ["decided", "rebuilt", "rebuilt without the variable"],
     indirect=True,
 )
 
 
-@pytest.mark.parametrize(
-    "step", ["decided", later("rebuilt without the variable")], indirect=True
-)
+@pytest.mark.parametrize("step", ["decided", "rebuilt without the variable"], indirect=True)
 def test_events_that_cannot_be_typed_are_in_rejected_rows(
     step: str, builds: Builds
 ) -> None:
@@ -202,7 +196,6 @@ def test_events_that_cannot_be_typed_are_in_rejected_rows(
     assert (orders[11]["source_lsn"], orders[12]["customer_id"]) == (1_000, "BONAP")
 
 
-@pytest.mark.thorough
 def test_rejected_rows_are_warned_of(continued: Builds) -> None:
     statuses = {node["status"] for node in continued.rejections["nodes"].values()}
     assert "warn" in statuses
@@ -217,9 +210,9 @@ def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds)
     ("step", "marked"),
     [
         ("decided", {11: 1_040, 15: 1_080}),
-        later("rebuilt", {11: 1_040, 15: 1_080}),
-        later("third", {11: 1_040}),
-        later("rebuilt at last", {11: 1_040}),
+        ("rebuilt", {11: 1_040, 15: 1_080}),
+        ("third", {11: 1_040}),
+        ("rebuilt at last", {11: 1_040}),
     ],
     indirect=["step"],
 )
@@ -248,13 +241,11 @@ def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> Non
     assert "ingest/topics.toml" in restored
 
 
-@pytest.mark.thorough
 def test_redelivered_events_are_no_restored_source(continued: Builds) -> None:
     """And a field that no model lists is warned of once."""
     assert continued.warnings_of_redelivery == []
 
 
-@pytest.mark.thorough
 def test_build_of_one_table_warns_of_no_other(continued: Builds) -> None:
     """The events of the others have not lost, and the next build merges them."""
     assert continued.warnings_of_one_table == []
@@ -296,7 +287,6 @@ def test_applied_truncate_deletes_what_arrived_with_it(step: str, builds: Builds
     assert (row["is_deleted"], row["source_lsn"]) == (True, 300)
 
 
-@pytest.mark.thorough
 def test_applied_truncate_deletes_a_late_insert(continued: Builds) -> None:
     row = continued.rows("third", "orders")[5]
     assert (row["is_deleted"], row["source_lsn"]) == (True, 300)
@@ -368,7 +358,6 @@ def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
     assert "'rejected_rows' does not list 'stg_products'" in messages(answer)
 
 
-@pytest.mark.thorough
 def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> None:
     """And reports what it wrote, also where the build failed."""
     lake = builds.lake
@@ -426,8 +415,8 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
         return sum(pq.read_metadata(path).num_rows for path in scratch.rglob("*.parquet"))
 
     # As a build leaves it that is killed.
-    rows = "using parquet select * from silver.products"
-    lake.sql(f"insert overwrite directory '{scratch}/silver__products__rows' {rows}")
+    query = "using parquet select * from silver.products"
+    lake.sql(f"insert overwrite directory '{scratch}/silver__products__rows' {query}")
     assert rows_in_scratch() > 0
     key = '{"product_id":1}'
     events = lake.rows("bronze.products")
