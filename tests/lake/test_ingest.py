@@ -214,6 +214,7 @@ def test_names_of_files_are_no_patterns(bronze: Lake, tmp_path: Path) -> None:
     assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
 
 
+@pytest.mark.thorough
 def test_file_that_grew_is_read_again(bronze: Lake, tmp_path: Path) -> None:
     """Confluent's sink may write a key again with more records."""
     first = record(KEY, FLAT, 1, partition=18)
@@ -248,6 +249,7 @@ def test_files_that_are_gone_are_forgotten(bronze: Lake, tmp_path: Path) -> None
     assert sorted(known) == sorted(f"file:{path}" for path in [*kept, *there])
 
 
+@pytest.mark.thorough
 def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
     """And a file that is larger is a batch by itself."""
     written = [
@@ -623,6 +625,7 @@ def test_too_many_rejected_end_with_code_3(bronze: Lake, tmp_path: Path) -> None
     assert len(rejected(bronze, tmp_path)) == 2
 
 
+@pytest.mark.thorough
 def test_share_of_rejected_can_be_set(bronze: Lake, tmp_path: Path) -> None:
     good = [record(KEY, FLAT, offset, partition=7) for offset in (1, 2)]
     write(tmp_path, "1.json", ["not JSON", *good])
@@ -662,6 +665,7 @@ def test_log_can_be_read_by_a_program(bronze: Lake, tmp_path: Path) -> None:
     assert datetime.fromisoformat(messages[0]["time"]).tzinfo == UTC
 
 
+@pytest.mark.thorough
 def test_several_topics_in_one_run(bronze: Lake, tmp_path: Path) -> None:
     """A line that names no topic is of the topic that ``--topic`` gives."""
     tables = {

@@ -49,6 +49,7 @@ def test_every_model_is_parsed(models: list[Node]) -> None:
     assert {model["original_file_path"] for model in models} == files
 
 
+@pytest.mark.thorough
 def test_tickit_is_not_in_the_way_of_northwind(manifest: dict[str, Any]) -> None:
     for name in [*manifest["nodes"], *manifest["sources"]]:
         # A disabled model's tests are parsed, and run nowhere.
