@@ -12,7 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from demo.landing import EVENTS, land, recorded, sink_envelope
@@ -249,7 +248,7 @@ def test_every_gold_table_of_revenue_has_the_same_sum(refreshed: Built) -> None:
         if table.startswith("gold.revenue_by_")
     }
     assert sums == dict.fromkeys(sums, lines)
-    assert len(sums) > 1
+    assert "gold.revenue_by_customer" in sums
 
 
 def test_tables_are_copy_on_write_of_version_6(built: Built) -> None:
@@ -265,13 +264,15 @@ def test_tables_are_copy_on_write_of_version_6(built: Built) -> None:
 
 
 def test_builds_leave_no_rows_in_scratch(northwind: Northwind) -> None:
-    files = [*northwind.lake.tables.path("staging.scratch").rglob("*.parquet")]
-    assert [pq.read_metadata(file).num_rows for file in files] == [0] * len(files)
+    tables = northwind.lake.tables
+    assert tables.path("staging.scratch").is_dir()
+    assert tables.count_scratch_rows() == 0
 
 
 def test_second_build_makes_no_commit(northwind: Northwind) -> None:
     assert northwind.nothing_new.instants == northwind.increment.instants
     assert northwind.nothing_new.rows == northwind.increment.rows
+    assert northwind.nothing_new.properties == northwind.increment.properties
 
 
 def test_increment_is_one_commit_a_table(northwind: Northwind) -> None:

@@ -24,6 +24,8 @@ from tests.support.project import PROJECT, copy_project
 from tests.support.records import TOPIC, Record, envelope, record
 from tests.support.scenario import Scenario, customer, live, order, product
 
+pytestmark = pytest.mark.thorough
+
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 
 FIRST: list[Record] = [
@@ -381,6 +383,11 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     def operate(name: str, **arguments: str) -> None:
         lake.dbt("run-operation", name, "--args", json.dumps(arguments))
 
+    # As a build leaves it that is killed.
+    scratch = lake.tables.path("staging.scratch") / "silver__products__rows"
+    query = "using parquet select * from silver.products"
+    lake.sql(f"insert overwrite directory '{scratch}' {query}")
+    assert lake.tables.count_scratch_rows() > 0
     key = '{"product_id":1}'
     events = lake.rows("bronze.products")
     assert key in {row["key"] for row in events}
@@ -389,6 +396,7 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     assert left == [row for row in events if row["key"] != key]
     assert lake.tables.properties("bronze.products")["hoodie.table.version"] == "6"
     assert key not in keys_in_files(lake, "bronze.products")
+    assert lake.tables.count_scratch_rows() == 0
 
     orders = lake.rows("silver.orders")
     assert len(files(lake, "silver.orders")) > 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from lake.tables import open_table, read_columns
 from tests.support.records import Row
 
@@ -29,8 +31,14 @@ class Tables:
         return sorted(found, key=repr)
 
     def file_groups(self, table: str) -> set[str]:
-        """The file groups of a table that is not partitioned, by their ids."""
-        return {file.name.partition("_")[0] for file in self.path(table).glob("*.parquet")}
+        """The ids of a table's file groups."""
+        slices = open_table(str(self.path(table))).get_file_slices()
+        return {each.file_id for each in slices}
+
+    def count_scratch_rows(self) -> int:
+        """How many rows of scratch views the lake still holds."""
+        files = self.path("staging.scratch").rglob("*.parquet")
+        return sum(pq.read_metadata(file).num_rows for file in files)
 
     def names(self) -> list[str]:
         """Every table."""
