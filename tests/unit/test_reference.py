@@ -26,7 +26,7 @@ def events_of(outcome: Outcome) -> list[Event]:
     "lane", [lane for lane in LANES if not lane.rejects], ids=lambda lane: lane.name
 )
 def test_fold_ends_as_the_source(lane: Lane) -> None:
-    @settings(max_examples=150, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
     @given(histories(lane))
     def check(history: History) -> None:
         outcome = play(history, lane)
