@@ -9,7 +9,7 @@
 {% macro create_scratch_view(name, query) -%}
     {%- set view = this.schema ~ '__' ~ this.identifier ~ '__' ~ name -%}
     {%- set folder = cdc_lakehouse.scratch_folder() ~ '/' ~ view -%}
-    {%- do cdc_lakehouse.run_memory('scratch').update({view: folder}) -%}
+    {%- do cdc_lakehouse.run_memory('scratch').update({view: true}) -%}
     {%- do cdc_lakehouse.run_statement("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {%- do cdc_lakehouse.run_statement(
         'create or replace temporary view ' ~ view
