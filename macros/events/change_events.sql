@@ -2,17 +2,17 @@
     The typed change events of a bronze table, one row per event, in the columns that the
     model declares under `meta` (see change_table).
 
-    `rejection` says why an event cannot be typed, `unavailable_columns` which values it
-    did not bring. Of a delete only the key is typed: the rest is the key's old row, or
-    made-up defaults. Columns are read as text first, so that a value of the wrong type is
-    seen and not lost.
+    `rejection` says why an event has no key, `unavailable_columns` which values it did not
+    bring, `untyped_columns` which values their types cannot hold: these are null. Of a delete
+    only the key is typed: the rest is the key's old row, or made-up defaults, and
+    `untyped_columns` is null. Columns are read as text first, so that a value of the wrong
+    type is seen.
 #}
 {% macro change_events(bronze) -%}
 {%- set table = cdc_lakehouse.change_table_of(this) -%}
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set carried_names = cdc_lakehouse.carried_names(table) -%}
-{%- set sent_columns = table['columns'] | reject('equalto', 'untyped_columns') | list -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
@@ -125,7 +125,7 @@ typed as (
         key,
         row_image,
         unavailable_columns,
-        {%- for column in sent_columns %}
+        {%- for column in table['columns'] %}
         {%- set type = table['columns'][column] %}
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
@@ -148,20 +148,19 @@ checked as (
     select
         {{ passed | join(',\n        ') }},
         unavailable_columns,
-        `{{ sent_columns | join('`, `') }}`,
-        {%- if table['nullable'] %}
+        `{{ table['columns'] | join('`, `') }}`,
         case
             when not is_deleted then filter(
-                array(
-                    {%- for column in table['nullable'] %}
+                cast(array(
+                    {%- for column in table['columns']
+                        if column not in [key] + key_columns + carried_names %}
                     if(`{{ column }}` is null and row_image.`{{ column }}` is not null, '{{ column }}', null)
                     {{- ',' if not loop.last }}
                     {%- endfor %}
-                ),
+                ) as array<string>),
                 name -> name is not null
             )
         end as untyped_columns,
-        {%- endif %}
         nullif(concat_ws('; ',
             {%- for column in key_columns %}
             {%- set text = cdc_lakehouse.key_text(table, column) %}
@@ -171,22 +170,9 @@ checked as (
                 when {{ text }} is null then 'no {{ column }}, which is the key'
                 when {{ value }} is null
                     then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ type }}')
-            end,
+            end
+            {{- ',' if not loop.last }}
             {%- endfor %}
-            case when not is_deleted then nullif(concat_ws('; '
-                {%- for column in sent_columns
-                    if column not in [key] + key_columns + carried_names + table['nullable'] -%}
-                , if(
-                    `{{ column }}` is null,
-                    concat(
-                        '{{ column }}: \'',
-                        left(row_image.`{{ column }}`, 60),
-                        '\' is no {{ table['columns'][column] }}'
-                    ),
-                    null
-                )
-                {%- endfor -%}
-            ), '') end
         ), '') as rejection
 
     from typed

@@ -11,9 +11,8 @@
     (text as the source has it), smallint, string, timestamp (without a zone), timestamp(p)
     (of p digits: Debezium sends milliseconds up to 3), timestamptz (an instant).
 
-    An event with a value that its column's type cannot hold is rejected. Where ` or null`
-    follows the type, the value is null instead, and the row names the column in
-    `untyped_columns`, a column of our own.
+    A value that its column's type cannot hold is null, and the row names the column in
+    `untyped_columns`.
 #}
 {% macro change_table(name, meta) -%}
     {%- set types = [
@@ -58,8 +57,8 @@
         ) }}
     {%- endif -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
-        'carried_columns', 'rejected_place', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
-        'row_image', 'fields', 'unavailable_columns', 'untyped_columns', 'rejection'
+        'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
+        'row_image', 'fields', 'unavailable_columns', 'rejection'
     ] -%}
     {%- set seen = [] -%}
     {%- for column in ([meta['key']] if parts else []) + meta['columns'] | list -%}
@@ -73,20 +72,9 @@
         {%- endif -%}
         {%- do seen.append(column | lower) -%}
     {%- endfor -%}
-    {%- set nullable = [] -%}
     {%- set columns = {meta['key']: 'string'} if parts else {} -%}
-    {%- for column, declared in meta['columns'].items() -%}
-        {%- set type = declared.removesuffix(' or null') -%}
+    {%- for column, type in meta['columns'].items() -%}
         {%- do columns.update({column: type}) -%}
-        {%- if type != declared -%}
-            {%- do nullable.append(column) -%}
-            {%- if type in ['string', 'json', 'bpchar'] or column in [meta['key']] + (parts or []) -%}
-                {{ exceptions.raise_compiler_error(
-                    where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
-                    ~ declared ~ "': a text holds any value, and a key has one"
-                ) }}
-            {%- endif -%}
-        {%- endif -%}
         {%- set has_arguments = modules.re.fullmatch(
             'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
         ) -%}
@@ -94,7 +82,9 @@
             {{ exceptions.raise_compiler_error(
                 where ~ "setting 'columns' under meta gives '" ~ column ~ "' the type '"
                 ~ type ~ "'; known: " ~ types | join(', ')
-                ~ ", decimal(p,s), decimal(p,s) base64, timestamp(p), and ' or null' behind it"
+                ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
+                ~ ("; ' or null' goes: a value that the type cannot hold is null"
+                    if type.endswith(' or null') else '')
             ) }}
         {%- endif -%}
     {%- endfor -%}
@@ -114,11 +104,8 @@
             ~ " their names at the source, each once, without quotes, '?' and '\\\\'"
         ) }}
     {%- endif -%}
-    {%- if nullable -%}
-        {%- do columns.update({'untyped_columns': 'array<string>'}) -%}
-    {%- endif -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts or [],
-        'source_names': source_names, 'nullable': nullable
+        'source_names': source_names
     }) }}
 {%- endmacro %}

@@ -14,6 +14,6 @@
     {%- endif -%}
     {{ return({
         'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [],
-        'source_names': {'key': 'key'}, 'nullable': [], 'bronze': 'bronze'
+        'source_names': {'key': 'key'}, 'bronze': 'bronze'
     }) }}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#
-    The events of staging models that could not be typed, for the model `rejected_rows`. dbt must
+    The events of staging models that have no usable key, for the model `rejected_rows`. dbt must
     know what a model reads before it runs, so that the models are listed, each as `ref('…')`.
 #}
 {% macro rejected_rows(staging_models) -%}

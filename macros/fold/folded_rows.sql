@@ -15,9 +15,6 @@
     Of each carried column a stored row keeps the place where its value comes from, so that it
     yields more than one version: itself (part 1) and one for each carried column (part 2).
 
-    An event that could not be typed (part 3) changes no value. It has its place, which a
-    row that is older keeps as `rejected_place`.
-
     Columns of the result besides the row's own: `fold_replays` (the row does not tell; see
     needs_replay) and, with `stored`, `fold_changed` (it differs from the stored row),
     `fold_kept` (the columns whose value is the stored row's), `fold_late` and
@@ -50,13 +47,7 @@ stored as (
         {%- for column in cdc_lakehouse.position_columns() %}
         target.{{ column }},
         {%- endfor %}
-        target.carried_columns,
-        {%- if 'rejected_place' in cdc_lakehouse.stored_columns(stored) %}
-        target.rejected_place
-        {%- else %}
-        {#- a table of an earlier version #}
-        cast(null as {{ cdc_lakehouse.place_type() | indent(8) }}) as rejected_place
-        {%- endif %}
+        target.carried_columns
 
     from {{ stored }} as target
 
@@ -70,21 +61,20 @@ versions as (
 
     select
         {{ key }},
-        case when rejection is null then 0 else 3 end as fold_part,
+        0 as fold_part,
         event_id,
         {%- for column in remembered %}
         {{ column }},
         {%- endfor %}
         cast(null as string) as position_before_read,
-        case when op = 'r' and rejection is null then changed_at end as last_read_at,
+        case when op = 'r' then changed_at end as last_read_at,
         unavailable_columns,
         {%- for column in carried + others %}
         `{{ column }}`,
         {%- endfor %}
         {{ 'fold_bound_epoch' if is_bounded else 'cast(null as int) as fold_bound_epoch' }},
         {{ 'fold_bound_position' if is_bounded else 'cast(null as string) as fold_bound_position' }},
-        {{ cdc_lakehouse.carried_type() }} as fold_stored_columns,
-        cast(null as {{ cdc_lakehouse.place_type() | indent(8) }}) as fold_stored_rejected
+        {{ cdc_lakehouse.carried_type() }} as fold_stored_columns
 
     from events
     {%- if stored %}
@@ -104,8 +94,7 @@ versions as (
         {%- endfor %}
         null as fold_bound_epoch,
         null as fold_bound_position,
-        carried_columns as fold_stored_columns,
-        rejected_place as fold_stored_rejected
+        carried_columns as fold_stored_columns
 
     from stored
 
@@ -113,7 +102,7 @@ versions as (
 
     select
         {{ key }},
-        case when entry.column_name is null then 3 else 2 end as fold_part,
+        2 as fold_part,
         null as event_id,
         entry.place.op,
         false as is_deleted,
@@ -126,6 +115,7 @@ versions as (
         entry.place.changed_at,
         null as ingested_at,
         null as ingest_batch,
+        null as untyped_columns,
         case when entry.place.op = 'r' then entry.place.position end as position_before_read,
         null as last_read_at,
         filter(
@@ -137,20 +127,9 @@ versions as (
         {%- endfor %}
         null as fold_bound_epoch,
         null as fold_bound_position,
-        null as fold_stored_columns,
-        null as fold_stored_rejected
+        null as fold_stored_columns
 
-    from (
-        select
-            {{ key }},
-            explode(array_append(
-                carried_columns,
-                named_struct(
-                    'column_name', cast(null as string), 'is_known', false, 'place', rejected_place
-                )
-            )) as entry
-        from stored
-    )
+    from (select {{ key }}, explode(carried_columns) as entry from stored)
 
     where entry.place.op is not null
     {%- endif %}
@@ -283,7 +262,7 @@ reduced as (
             'is_known', {{ is_known }},
             'part', fold_part,
             'value', `{{ column }}`
-        )) filter (where fold_part < 3 and ({{ is_known }} or op in ('c', 'd', 'r'))) as `{{ column }}`,
+        )) filter (where {{ is_known }} or op in ('c', 'd', 'r')) as `{{ column }}`,
         {%- endfor %}
         {%- if stored %}
         first(
@@ -297,8 +276,7 @@ reduced as (
                 'kafka_offset', kafka_offset,
                 'position_before_read', position_before_read,
                 'last_read_at', last_read_at,
-                'carried_columns', fold_stored_columns,
-                'rejected_place', fold_stored_rejected
+                'carried_columns', fold_stored_columns
             )
         ) filter (where fold_part = 1) as fold_stored,
         min(fold_place) filter (where fold_part = 0) as fold_lowest_place,
@@ -308,7 +286,6 @@ reduced as (
         max(named_struct('place', fold_place, 'changed_at', changed_at))
             filter (where fold_part = 0 and op = 'r') as fold_read,
         {%- endif %}
-        max(fold_place) filter (where fold_part = 3) as fold_rejected,
         max(ingest_batch) as ingest_batch,
         max(last_read_at) as last_read_at
 
@@ -350,15 +327,12 @@ described as (
                     'place', from_json('{}', '{{ cdc_lakehouse.place_type() }}')
                 )
             end
-        ) as carried_columns,
+        ) as carried_columns
         {%- else %}
-        {{ cdc_lakehouse.carried_type('array()') }} as carried_columns,
+        {{ cdc_lakehouse.carried_type('array()') }} as carried_columns
         {%- endif %}
-        case when fold_rejected > fold_newest.fold_place then fold_rejected end as rejected_place
 
     from reduced
-
-    where fold_newest is not null
 
 ),
 
@@ -385,10 +359,10 @@ folded as (
         fold_newest.changed_at,
         fold_newest.ingested_at,
         ingest_batch,
+        fold_newest.untyped_columns,
         fold_newest.fold_read_position as position_before_read,
         last_read_at,
         carried_columns,
-        rejected_place,
         {%- if stored %}
         (
             fold_stored is null
@@ -398,7 +372,6 @@ folded as (
                 and fold_newest.fold_read_position <=> fold_stored.position_before_read
                 and last_read_at <=> fold_stored.last_read_at
                 and carried_columns <=> fold_stored.carried_columns
-                and rejected_place <=> fold_stored.rejected_place
             )
         ) as fold_changed,
         filter(

@@ -6,6 +6,6 @@
     {{ return([
         'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn',
         'topic_generation', 'topic_partition', 'kafka_offset', 'changed_at', 'ingested_at',
-        'ingest_batch', 'position_before_read', 'last_read_at'
+        'ingest_batch', 'untyped_columns', 'position_before_read', 'last_read_at'
     ]) }}
 {%- endmacro %}

@@ -24,7 +24,7 @@ inner join {{ events }} as ended
         and begun.fold_bound_position = ended.source_position
 where
     ended.op = 'd'
-    and ended.rejection is null
+    and ended.{{ key }} is not null
     and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
 group by begun.{{ key }}, begun.fold_bound_epoch, begun.fold_bound_position
 {%- endmacro %}

@@ -44,8 +44,7 @@ select
             end,
             'place', entry.place
         )
-    ) as carried_columns,
-    {{ rows[0] }}.rejected_place
+    ) as carried_columns
 from {{ rows[0] }}
 {%- for relation in rows[1:] %}
 left join {{ relation }}

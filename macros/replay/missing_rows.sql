@@ -17,7 +17,7 @@
     'op': "'r'",
     'is_deleted': 'true',
     'unavailable_columns': 'cast(array() as array<string>)',
-    'rejection': 'cast(null as string)',
+    'untyped_columns': 'cast(null as array<string>)',
     table['key']: 'history.' ~ key,
 } -%}
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
@@ -45,7 +45,7 @@ from (
     left semi join {{ keys }} as wanted
         on events.{{ key }} = wanted.{{ key }}
     {%- endif %}
-    where events.rejection is null and events.{{ bound }}
+    where events.{{ key }} is not null and events.{{ bound }}
     group by
         events.{{ key }},
         events.source_epoch,

@@ -15,7 +15,7 @@
     'changed_at': 'truncates.source_ts',
     'is_deleted': 'true',
     'unavailable_columns': 'cast(array() as array<string>)',
-    'rejection': 'cast(null as string)',
+    'untyped_columns': 'cast(null as array<string>)',
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct

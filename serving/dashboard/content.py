@@ -56,7 +56,7 @@ class Content:
     freshness: list[Freshness]
     outdated: dict[str, list[str]]
     rejected: dict[str, int]
-    untyped: dict[str, int]
+    without_key: dict[str, int]
 
     @property
     def computed_at(self) -> datetime | None:
@@ -87,7 +87,7 @@ def read_content(lake: Path | str) -> Content:
             name: inputs for name in shown if (inputs := newer_inputs(name, written))
         },
         rejected=_reasons(lake, "bronze.rejected_events"),
-        untyped=_reasons(lake, "silver.rejected_rows"),
+        without_key=_reasons(lake, "silver.rejected_rows"),
     )
 
 

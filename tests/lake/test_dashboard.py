@@ -63,7 +63,7 @@ def lake(new_lake: NewLake) -> Lake:
     lake.land(
         [
             order("c", 90_001, 99_000_000, 0, order_date=None, **columns),
-            order("c", 90_002, 99_000_001, 1, order_date="soon", **columns),
+            order("c", "x9", 99_000_001, 1, **columns),
             "no JSON",
         ]
     )
@@ -143,11 +143,11 @@ def test_freshness(lake: Lake, page: BeautifulSoup) -> None:
 def test_what_was_rejected(lake: Lake, page: BeautifulSoup) -> None:
     assert [title.get_text() for title in page.select("#rejected h3")] == [
         "Records that are no change event: 1",
-        "Changes that could not be typed: 1",
+        "Changes without a usable key: 1",
     ]
     [no_event] = lake.rows("bronze.rejected_events")
-    [untyped] = lake.rows("silver.rejected_rows")
+    [without_key] = lake.rows("silver.rejected_rows")
     assert [reason.get_text() for reason in page.select("#rejected li")] == [
         f"1 {no_event['reason']}",
-        f"1 {untyped['reason']}",
+        f"1 {without_key['reason']}",
     ]

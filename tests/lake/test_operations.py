@@ -2,7 +2,8 @@
 
 One lake goes through all of it, because a build costs seconds however few its events are:
 
-- ``orders``: events that cannot be typed, a field that no model lists, an applied truncate.
+- ``orders``: events without a key, values that their types cannot hold, a field that no
+  model lists, an applied truncate.
 - ``customers``: an ignored truncate.
 - ``products``: LSNs that start again, redelivered events, the operations of the runbook.
 """
@@ -59,8 +60,7 @@ SECOND: list[Record] = [
     order("u", 11, 1_040, 14, order_date="soon"),
     order("u", 12, 1_050, 15, customer_id="BONAP"),
     order("u", 13, 1_060, 16, gift_note="roses"),
-    # Of 14, the read behind an update that cannot be typed has what that did; so has the
-    # read of 15, which comes with the next build, at an offset that is known.
+    # The read of 14 has a date again; so has that of 15, which comes with the next build.
     order("u", 14, 1_070, 17, order_date="soon"),
     order("r", 14, 1_075, 18),
     order("u", 15, 1_080, 19, order_date="soon"),
@@ -77,7 +77,7 @@ THIRD: list[Record] = [
     order("c", 79, 9_000, 900),
     order("c", 5, 230, 901),
     order("r", 15, 1_085, 902),
-    # Older than the event that could not be typed.
+    # Older than the event with the odd date.
     order("u", 11, 1_035, 903, customer_id="BONAP"),
     product("c", 2, 1_010, 8),
 ]
@@ -88,6 +88,9 @@ def decided(**decisions: str) -> tuple[str, str]:
     known = {name.removeprefix("lsn"): value for name, value in decisions.items()}
     return ("--vars", json.dumps({"cdc_lakehouse_truncates": known}))
 
+
+# The data test of one model's column ``untyped_columns``.
+UNTYPED = "no_untyped_values_orders_untyped_columns"
 
 DECIDED = decided(lsn200="ignore", lsn300="apply")
 
@@ -136,7 +139,7 @@ def builds(new_lake: NewLake) -> Builds:
 
     lake.dbt("run", "--full-refresh", "-s", "orders", *DECIDED)
     builds.keep("rebuilt", "orders")
-    rejected = ("rejected_rows", "assert_no_row_was_rejected")
+    rejected = ("rejected_rows", "assert_no_row_was_rejected", UNTYPED)
     alone = ("--indirect-selection", "empty")
     builds.rejections = lake.dbt(
         *("build", "--full-refresh", "-s", "orders", *rejected, *alone)
@@ -156,24 +159,16 @@ def builds(new_lake: NewLake) -> Builds:
 
 
 @pytest.mark.parametrize("step", ["decided", "rebuilt without the variable"])
-def test_events_that_cannot_be_typed_are_in_rejected_rows(
-    step: str, builds: Builds
-) -> None:
-    """With the reason and the event's id; the good rows of their batch are merged."""
-    rejected = {row["kafka_offset"]: row for row in builds.kept(step, "rejected_rows")}
-    no_date = "order_date: 'soon' is no date"
-    assert {offset: row["reason"] for offset, row in rejected.items()} == {
-        13: "order_id: 'x1' is no int",
-        **{14: no_date, 17: no_date, 19: no_date},
-    }
+def test_event_without_a_key_is_in_rejected_rows(step: str, builds: Builds) -> None:
+    """With the reason and the event's id; the good rows of its batch are merged."""
+    (rejected,) = builds.kept(step, "rejected_rows")
+    assert (rejected["kafka_offset"], rejected["table_name"]) == (13, "orders")
+    assert rejected["reason"] == "order_id: 'x1' is no int"
     events = {row["kafka_offset"]: row for row in builds.lake.rows("bronze.cdc_events")}
-    for offset, row in rejected.items():
-        assert row["event_id"] == events[offset]["event_id"]
-        assert row["table_name"] == "orders"
-    orders = builds.rows(step, "orders")
-    assert (orders[11]["source_lsn"], orders[12]["customer_id"]) == (1_000, "BONAP")
-    statuses = {node["status"] for node in builds.rejections["nodes"].values()}
-    assert "warn" in statuses
+    assert rejected["event_id"] == events[13]["event_id"]
+    assert builds.rows(step, "orders")[12]["customer_id"] == "BONAP"
+    node = builds.rejections["nodes"]["assert_no_row_was_rejected"]
+    assert node["status"] == "warn"
 
 
 def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds) -> None:
@@ -182,7 +177,7 @@ def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds)
 
 
 @pytest.mark.parametrize(
-    ("step", "marked"),
+    ("step", "positions"),
     [
         ("decided", {11: 1_040, 15: 1_080}),
         ("rebuilt", {11: 1_040, 15: 1_080}),
@@ -190,26 +185,34 @@ def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds)
         ("rebuilt at last", {11: 1_040}),
     ],
 )
-def test_row_says_that_a_newer_event_was_rejected(
-    step: str, marked: dict[int, int], builds: Builds
+def test_value_that_its_type_cannot_hold_costs_the_row_no_other(
+    step: str, positions: dict[int, int], builds: Builds
 ) -> None:
-    """Until an event that is newer still: a read behind it."""
+    """It is null, and the row names its column until a newer event brings one."""
     rows = builds.rows(step, "orders")
-    places = {key: row["rejected_place"] for key, row in rows.items()}
-    found = {key: place["source_lsn"] for key, place in places.items() if place}
-    assert found == marked
+    found = {key: row for key, row in rows.items() if row["untyped_columns"]}
+    assert {
+        key: (row["untyped_columns"], row["order_date"], row["source_position"])
+        for key, row in found.items()
+    } == {key: (["order_date"], None, f"{at:016x}") for key, at in positions.items()}
+    assert {row["customer_id"] for row in found.values()} == {"ALFKI"}
     assert rows[14]["source_position"] == f"{1_075:016x}"
-    if 15 not in marked:
+    if 15 not in positions:
         assert rows[15]["source_position"] == f"{1_085:016x}"
+        assert rows[15]["order_date"] is not None
+
+
+def test_untyped_values_are_counted_by_a_warning(builds: Builds) -> None:
+    node = builds.rejections["nodes"][UNTYPED]
+    assert (node["status"], node["message"]) == (
+        "warn",
+        "Got 2 results, configured to warn if != 0",
+    )
 
 
 def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> None:
-    """So are keys of events that cannot be typed; a truncate that is decided on is not."""
-    field, untyped, restored = sorted(builds.warnings, reverse=True)
-    assert (
-        "model 'stg_orders' could not type events of 11, 14, 15, order_id: 'x1' is no int:"
-        in untyped
-    )
+    """A truncate that is decided on is not."""
+    field, restored = sorted(builds.warnings, reverse=True)
     assert "model 'stg_orders' does not list the field 'gift_note'" in field
     assert "1 new events of bronze.products arrived at higher offsets" in restored
     assert "ingest/topics.toml" in restored

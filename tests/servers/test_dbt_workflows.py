@@ -25,17 +25,6 @@ select customer_id, {count} as count_orders from {{{{ ref('orders') }}}}
 where not is_deleted
 group by customer_id
 """
-SNAPSHOT = """
-snapshots:
-  - name: orders_history
-    relation: ref('orders')
-    config:
-      schema: silver
-      file_format: parquet
-      unique_key: order_id
-      strategy: check
-      check_cols: [customer_id]
-"""
 
 
 def order(offset: int, op: str, key: int, customer_id: str = "ALFKI") -> Record:
@@ -72,6 +61,11 @@ class Project:
         }
 
 
+def models(answer: dict[str, Any]) -> set[str]:
+    """The models that a command built."""
+    return {name for name, node in answer["nodes"].items() if node["kind"] == "model"}
+
+
 @pytest.fixture(scope="module")
 def project(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Project:
     folder = tmp_path_factory.mktemp("workflows")
@@ -95,7 +89,7 @@ def test_retry_after_a_failure_with_an_ingest_in_between(project: Project) -> No
     project.ingest(order(4, "c", 3, "CHOPS"))
     project.set_gold("count(*)")
     retried = project.run("retry")
-    assert set(retried["nodes"]) == {"by_customer"}
+    assert models(retried) == {"by_customer"}
     assert project.counts() == {"ALFKI": 1, "BONAP": 1}
     project.run("run")
     assert project.counts() == {"ALFKI": 1, "BONAP": 1, "CHOPS": 1}
@@ -124,7 +118,7 @@ def test_modified_models_are_built_with_the_rest_deferred(
     project.set_gold("count(1)")
     arguments = ("-s", "state:modified+", "--defer", "--state", str(state))
     built = project.run("build", *arguments)
-    assert set(built["nodes"]) == {"by_customer"}
+    assert models(built) == {"by_customer"}
     assert project.counts() == {"BONAP": 1, "DRACD": 1}
     project.run("run")
     assert project.counts() == {"BONAP": 1, "DRACD": 1, "EASTC": 1}
@@ -144,17 +138,3 @@ def test_commands_that_write_nothing(project: Project, arguments: tuple[str, ...
     before = project.lake.tables.instants()
     project.run(*arguments)
     assert project.lake.tables.instants() == before
-
-
-def test_snapshot_of_a_silver_table(project: Project) -> None:
-    """Into another file format: on Hudi dbt's takes the wrong key (dbt-spark #801)."""
-    (project.folder / "models" / "snapshots.yml").write_text(SNAPSHOT)
-    before = project.customers()
-    project.run("snapshot")
-    found = project.lake.sql(
-        "select order_id, customer_id from silver.orders_history"
-        " where dbt_valid_to is null and customer_id is not null"
-    )
-    assert {int(key): customer for key, customer in found} == {
-        key: customer for key, customer in before.items() if customer
-    }

@@ -39,7 +39,7 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     lines = []
     for number, milliseconds in enumerate(
-        (-3_000_000_000_000, -1, 0, SPRING_MS - 3_600_000, SPRING_MS, START_MS)
+        (-3_000_000_000_000, -1, 0, START_MS, SPRING_MS - 3_600_000, SPRING_MS)
     ):
         row = {
             "order_id": number,

@@ -47,7 +47,7 @@ def broker(servers: None, stack_root: Path) -> Iterator[Broker]:
 @pytest.fixture
 def lake(module_lake: Lake) -> Lake:
     """The module's lake, emptied."""
-    for folder in ("warehouse", "checkpoints"):
+    for folder in ("warehouse", "checkpoints", "landing"):
         shutil.rmtree(module_lake.root / folder, ignore_errors=True)
     return module_lake
 

@@ -411,7 +411,7 @@ def outcomes(types_run: TypesRun) -> dict[int, Outcome]:
 
 
 @pytest.mark.parametrize(("row", "value"), cases(TYPES))
-def test_silver_has_the_value_or_it_is_rejected(
+def test_silver_has_the_value_or_names_its_column(
     outcomes: dict[int, Outcome], row: Type, value: Value
 ) -> None:
     """By a snapshot, an insert and an update."""

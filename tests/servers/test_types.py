@@ -54,7 +54,7 @@ def outcomes(
 
 
 @pytest.mark.parametrize(("row", "value"), cases(TYPES))
-def test_silver_has_the_value_or_it_is_rejected(
+def test_silver_has_the_value_or_names_its_column(
     outcomes: dict[int, Outcome], row: Type, value: Value
 ) -> None:
     """By a snapshot, an insert and an update."""

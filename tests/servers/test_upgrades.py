@@ -136,10 +136,7 @@ def test_build_says_which_tables_to_drop(upgraded: Upgraded) -> None:
 
 def test_build_goes_on_after_it(upgraded: Upgraded) -> None:
     """Bronze gives the rows again, with the tombstone and the carried value."""
-    (untyped,) = upgraded.warnings
-    assert (
-        "model 'stg_orders' could not type events of order_id: 'x1' is no int:" in untyped
-    )
+    assert upgraded.warnings == []
     orders = upgraded.orders()
     assert live(list(orders.values()), "orders") == {1, 4, 5}
     assert (orders[1]["source_lsn"], orders[1]["employee"]) == (300, EMPLOYEE)

@@ -114,5 +114,5 @@ def full_content() -> Content:
         freshness=[Freshness("silver.orders", RENDERED, RENDERED, RENDERED)],
         outdated={"gold.revenue_by_month": ["silver.order_items", "silver.orders"]},
         rejected={f"reason {number}": 9 - number for number in range(7)},
-        untyped={"order_date is no date: 'soon'": 1},
+        without_key={"order_id: 'x1' is no int": 1},
     )

@@ -40,6 +40,9 @@ WRITES = ("write",)
 DELETES = (*WRITES, "delete", "rekey", "rekey")
 READS = ("snapshot", "open snapshot", "incremental snapshot", "gap")
 
+# A text where a date is declared.
+ODD_DATE = "soon"
+
 
 @dataclass(frozen=True)
 class Lane:
@@ -53,7 +56,7 @@ class Lane:
         partitions: of the topic; None where no record has a position.
         has_composite_key: whether the key is two columns.
         connector: whose positions its records have; they count as LSNs do.
-        rejects: whether some events cannot be typed.
+        has_odd_values: whether the source has dates that are none.
     """
 
     name: str
@@ -63,7 +66,7 @@ class Lane:
     partitions: int | None = 1
     has_composite_key: bool = False
     connector: str = "postgresql"
-    rejects: bool = False
+    has_odd_values: bool = False
 
     @property
     def source_table(self) -> str:
@@ -110,7 +113,7 @@ LANES = (
         is_late=True,
         connector="sqlserver",
     ),
-    Lane("rejections", (*DELETES, *READS), leaves_out=True, rejects=True),
+    Lane("odd_values", (*DELETES, *READS), leaves_out=True, has_odd_values=True),
     Lane(
         "everything",
         (*DELETES, *READS, "resend"),
@@ -202,7 +205,7 @@ class Outcome:
 
     Attributes:
         batches: the events that each batch brings, in their order in the log.
-        rows: the source's rows in the end.
+        rows: the source's rows in the end; None for an odd date.
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
     """
@@ -230,7 +233,18 @@ def play(history: History, lane: Lane) -> Outcome:
     for number, batch in history.repeats:
         if log:
             batches[batch].append(log[number % len(log)])
-    return Outcome(batches, source.rows, lane, history)
+    rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
+    return Outcome(batches, rows, lane, history)
+
+
+def _without_odd_date(row: Row) -> Row:
+    return {name: None if value == ODD_DATE else value for name, value in row.items()}
+
+
+def _typed(event: Event) -> Event:
+    """An event with what silver can hold of its values."""
+    untyped = frozenset(name for name, value in event.values.items() if value == ODD_DATE)
+    return replace(event, values=_without_odd_date(dict(event.values)), untyped=untyped)
 
 
 class _Source:
@@ -269,15 +283,7 @@ class _Source:
         partition = event.key % (self.lane.partitions or 1)
         log = self.logs.setdefault(partition, [])
         offset = len(log)
-        # A key of which no event could be typed has no row to remember anything.
-        is_known = any(each.key == event.key and not each.is_rejected for each in self.all)
-        event = replace(
-            event,
-            partition=partition,
-            offset=offset,
-            event_id=f"{offset:06d}",
-            is_rejected=event.is_rejected and is_known,
-        )
+        event = replace(event, partition=partition, offset=offset, event_id=f"{offset:06d}")
         log.append(event)
         self.all.append(event)
 
@@ -326,11 +332,7 @@ class _Source:
                 and not step.bit(4 + place)
             )
         brought = {name: value for name, value in row.items() if name not in missing}
-        rejected = self.lane.rejects and step is not None and step.bit(6) and step.bit(7)
-        return Event(
-            *(key, op, self.lsn, START_MS + self.time, brought, missing),
-            is_rejected=rejected,
-        )
+        return _typed(Event(key, op, self.lsn, START_MS + self.time, brought, missing))
 
     def _new_row(self, step: Step) -> Row:
         return {
@@ -341,7 +343,8 @@ class _Source:
         }
 
     def _changed(self, row: Row, step: Step) -> Row:
-        changed = {**row, "shipped_date": 10_000 + self.lsn % 500}
+        is_odd = self.lane.has_odd_values and step.bit(6) and step.bit(7)
+        changed = {**row, "shipped_date": ODD_DATE if is_odd else 10_000 + self.lsn % 500}
         if step.bit(0):
             changed["customer_id"] = ("ALFKI", "ANATR", "VINET")[step.number % 3]
         if step.bit(1):
@@ -385,9 +388,7 @@ class _Source:
     def _read(self, rows: dict[int, Row], lsn: int | None) -> None:
         self.time += 10
         for key, row in rows.items():
-            rejected = self.lane.rejects and (self.time + key) % 4 == 0
-            read = Event(key, "r", lsn, START_MS + self.time, dict(row))
-            self._send(replace(read, is_rejected=rejected))
+            self._send(_typed(Event(key, "r", lsn, START_MS + self.time, dict(row))))
         self.time += 10
 
 
@@ -420,8 +421,7 @@ class Placed:
         if self.outcome.lane.has_composite_key:
             key["part"] = wide % 7
         row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
-        if event.is_rejected:
-            row["shipped_date"] = "soon"
+        row |= dict.fromkeys(sorted(event.untyped), ODD_DATE)
         lsn = None if event.lsn is None else event.lsn + base
         history = self.outcome.history
         is_flat = history is None or history.form == "flattened"
@@ -446,7 +446,7 @@ class Placed:
                 lines.append(
                     f"    {where:>5} {event.op} key {event.key} lsn {event.lsn}"
                     f" t {event.time - START_MS}{without} {values}"
-                    f"{' rejected' * event.is_rejected}"
+                    f"{' with an odd date' * bool(event.untyped)}"
                 )
         lines.append(f"  the source ended as {self.outcome.rows}")
         return "\n".join(lines)

@@ -177,7 +177,7 @@ def _offsets(jvm: Any, servers: str, topic: str) -> list[int]:
         end = consumer.endOffsets(partitions).get(partition)
         while consumer.position(partition) < end:
             records = consumer.poll(jvm.java.time.Duration.ofSeconds(1))
-            found += [each.offset() for each in records]
+            found += [each.offset() for each in records.records(partition)]
     return found
 
 

@@ -8,8 +8,7 @@ greatest place among the events of the same life that brought it; a create, a de
 read begins a life. A create that lacks values begins the life of a row whose key changed:
 they are the values of the row that the delete at the same LSN ended.
 
-An event that could not be typed is no version and brings no value. It has its place, so
-that a read behind it is newer, and a row that is older says that it is.
+A value that its column's type cannot hold is null, whatever the column had before.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Event:
         offset: in the partition; None where it is unknown.
         epoch: of the source.
         event_id: tells two events apart that have no position.
-        is_rejected: whether it cannot be typed.
+        untyped: the columns whose value their type cannot hold: None in ``values``.
     """
 
     key: Any
@@ -54,7 +53,7 @@ class Event:
     offset: int | None = None
     epoch: int = 0
     event_id: str = ""
-    is_rejected: bool = False
+    untyped: frozenset[str] = frozenset()
 
     @property
     def is_read(self) -> bool:
@@ -76,14 +75,12 @@ class Version:
         event: the newest.
         values: of every column; None of all of them where the row is deleted.
         carried: the columns whose value another event brought, or none so far.
-        rejected: a newer event that cannot be typed, the newest of them.
         lsn: the highest that is known of it: of a read that of the changes before it, too.
     """
 
     event: Event
     values: Values
     carried: frozenset[str]
-    rejected: Event | None = None
     lsn: float = NOWHERE
 
     @property
@@ -145,16 +142,12 @@ class _Fold:
         for event in first_deliveries(events):
             by_key[event.key].append(event)
         self.histories: dict[Any, list[Event]] = {}
-        self.rejected: dict[Any, Event] = {}
         self.lsns: dict[Any, float] = {}
         for key, delivered in by_key.items():
-            in_order = sorted(delivered, key=lambda event: place(event, delivered))
-            if in_order[-1].is_rejected:
-                self.rejected[key] = in_order[-1]
-            if history := [event for event in in_order if not event.is_rejected]:
-                self.histories[key] = history
-                at = place(history[-1], delivered)[1]
-                self.lsns[key] = max(at, history[-1].lsn or NOWHERE)
+            history = sorted(delivered, key=lambda event: place(event, delivered))
+            self.histories[key] = history
+            at = place(history[-1], delivered)[1]
+            self.lsns[key] = max(at, history[-1].lsn or NOWHERE)
         # Which row a delete ended: of a key change, the create has the same LSN.
         self.ended = {
             (event.epoch, event.lsn): (key, number)
@@ -169,15 +162,15 @@ class _Fold:
 
     def _version(self, key: Any) -> Version:
         history = self.histories[key]
-        newest, rejected = history[-1], self.rejected.get(key)
+        newest = history[-1]
         if newest.op == "d":
             nothing = dict.fromkeys(self.columns)
-            return Version(newest, nothing, frozenset(), rejected, self.lsns[key])
+            return Version(newest, nothing, frozenset(), self.lsns[key])
         values = {
             column: self._value(key, len(history) - 1, column, frozenset())
             for column in self.columns
         }
-        return Version(newest, values, newest.missing, rejected, self.lsns[key])
+        return Version(newest, values, newest.missing, self.lsns[key])
 
     def _value(
         self, key: Any, number: int, column: str, seen: frozenset[tuple[Any, int]]

@@ -95,20 +95,20 @@ def _line(types: Sequence[Type], row: Type, outcomes: dict[int, Outcome]) -> str
 def _held(types: Sequence[Type], row: Type, outcomes: dict[int, Outcome]) -> list[str]:
     """What silver holds of a row's values, and what it does not."""
     is_held = False
-    rejections: list[Value] = []
+    untyped: list[Value] = []
     faults: dict[str, dict[str, list[Value]]] = {}
     for value in row.all_values:
         found = [outcomes[row_id(types, row, value, way)] for way in Way]
         if not all(is_right(row, value, outcome) for outcome in found):
             fates = faults.setdefault(value.wrong_today, {})
             fates.setdefault(_fate(row, found), []).append(value)
-        elif value.is_rejected:
-            rejections.append(value)
+        elif value.is_untyped:
+            untyped.append(value)
         elif value.text is not None:
             is_held = True
     cells = [row.form.description] if is_held else []
-    if rejections:
-        cells.append(f"rejected: {_codes(rejections)}")
+    if untyped:
+        cells.append(f"untyped: {_codes(untyped)}")
     for reason, fates in faults.items():
         texts = [f"{_codes(values)}: {fate}" for fate, values in fates.items()]
         cells.append(f"**wrong today:** {', '.join(texts)} ({reason})")
@@ -119,8 +119,8 @@ def _fate(row: Type, found: Sequence[Outcome]) -> str:
     """What became of a value that is wrong, where the ways differ, in each."""
     fates = {}
     for way, outcome in zip(Way, found, strict=True):
-        if outcome.reason is not None:
-            fates[way] = "rejected"
+        if outcome.is_untyped:
+            fates[way] = "untyped"
         elif not outcome.is_stored:
             fates[way] = "no row"
         elif outcome.silver is not None and row.form.silver in (

@@ -181,19 +181,19 @@ class Value:
 
     Attributes:
         text: PostgreSQL's input; None is null.
-        is_rejected: whether the declared type cannot hold it, so that its row belongs in
-            ``silver.rejected_rows``.
+        is_untyped: whether the declared type cannot hold it, so that the row has null and
+            names the column.
         wrong_today: what this version does wrong, as the reason of a strict ``xfail``.
     """
 
     text: str | None
-    is_rejected: bool = False
+    is_untyped: bool = False
     wrong_today: str = ""
 
 
-def rejected(*texts: str, wrong_today: str = "") -> list[Value]:
+def untyped(*texts: str, wrong_today: str = "") -> list[Value]:
     """Values that the declared type cannot hold."""
-    return [Value(text, is_rejected=True, wrong_today=wrong_today) for text in texts]
+    return [Value(text, is_untyped=True, wrong_today=wrong_today) for text in texts]
 
 
 def wrong(reason: str, *texts: str | None) -> list[Value]:
@@ -273,7 +273,7 @@ LEFT_OUT = (
 SENT_AS_NULL = "Debezium sends null for a value that is not null"
 NUMERIC_NAMES = "Debezium names it NAN, POSITIVE_INFINITY or NEGATIVE_INFINITY"
 ROUNDED = "a digit beyond the declared scale is rounded away"
-MANY_DIGITS = "Debezium sends more than 38 digits, and the model rejects them"
+MANY_DIGITS = "Debezium sends more than 38 digits, and no decimal holds them"
 PRECISE_NULL = "Debezium sends null for NaN and infinity in the default decimal mode"
 ENCODED_TODAY = "silver holds Debezium's encoding and not the number"
 SATURATED = "Debezium sends the limit of 64 bits, and the model reads it as a value"
@@ -302,7 +302,7 @@ NUMBERS = [
         *("9007199254740993", "9223372036854775807"),
     ),
     _row("bigint", "string", "-9223372036854775808", "9007199254740993"),
-    _row("bigint", "int", "2147483647", rejected("2147483648")),
+    _row("bigint", "int", "2147483647", untyped("2147483648")),
     _row("oid", "bigint", "0", "4294967295"),
     _row(
         *("real", "double", "0.1", "16777217", "-0", "1e-45", "1.1754944e-38"),
@@ -314,14 +314,14 @@ NUMBERS = [
         *("2.2250738585072014e-308", "1.7976931348623157e308", "1e22"),
         *("NaN", "Infinity", "-Infinity"),
     ),
-    _row("real", "decimal(10,4)", "19.9", "-0.15", rejected("1e30", "NaN", "Infinity")),
+    _row("real", "decimal(10,4)", "19.9", "-0.15", untyped("1e30", "NaN", "Infinity")),
     _row("positive_int", "int", "5"),
 ]
 
 DECIMALS_AS_TEXT = [
     _row(
         *("numeric(10,2)", "decimal(10,2)", "19.90", "0", "-0.01", "99999999.99"),
-        *("-26588.24", rejected("NaN")),
+        *("-26588.24", untyped("NaN")),
     ),
     _row(
         *("numeric(38,18)", "decimal(38,18)", "0.000000000000000001"),
@@ -335,7 +335,7 @@ DECIMALS_AS_TEXT = [
         *("numeric", "decimal(38,18)", "19.90", "0", "-1.500", "1234"),
         "0.000000000000000001",
         wrong(ROUNDED, "1e-19"),
-        rejected("1e20", "NaN", "Infinity", "-Infinity"),
+        untyped("1e20", "NaN", "Infinity", "-Infinity"),
     ),
     _row(
         *("numeric", "string", "19.90", "-1.500", "1e-20", "1e40"),
@@ -356,7 +356,7 @@ DECIMALS_AS_BASE64 = [
         *("numeric(10,2)", "decimal(10,2) base64"),
         *("19.90", "0", "-0.01", "99999999.99", "-99999999.99"),
         "-26588.24",  # in base64, four digits
-        rejected("NaN", wrong_today=PRECISE_NULL),
+        untyped("NaN", wrong_today=PRECISE_NULL),
         group=PRECISE,
     ),
     _row(
@@ -378,8 +378,8 @@ DECIMALS_AS_BASE64 = [
         *("numeric", "decimal(38,18) base64", "19.90", "0", "-1.500", "1234"),
         "0.000000000000000001",
         wrong(ROUNDED, "1e-19"),
-        rejected("1e20"),
-        rejected("NaN", "Infinity", "-Infinity", wrong_today=PRECISE_NULL),
+        untyped("1e20"),
+        untyped("NaN", "Infinity", "-Infinity", wrong_today=PRECISE_NULL),
         group=PRECISE,
     ),
     _row(
@@ -415,7 +415,7 @@ DATES_AND_TIMES = [
         wrong(
             "a snapshot sends another day than a stream", "0044-03-15 BC", "4713-01-01 BC"
         ),
-        rejected("infinity", "-infinity"),
+        untyped("infinity", "-infinity"),
         group="old_dates",
     ),
     *(
@@ -441,7 +441,7 @@ DATES_AND_TIMES = [
     _row(
         *("timestamp", "timestamp", "1899-12-31 23:59:59", "1582-10-14 00:00:00"),
         *("0001-01-01 00:00:00", "0044-03-15 00:00:00 BC", "294246-12-31 00:00:00"),
-        rejected("294276-12-31 00:00:00", "infinity", "-infinity"),
+        untyped("294276-12-31 00:00:00", "infinity", "-infinity"),
         group="old_timestamps",
     ),
     *(
@@ -449,7 +449,7 @@ DATES_AND_TIMES = [
             *(f"timestamptz({precision})", "timestamptz"),
             *("2024-02-29 23:59:59.123456+05:30", "1969-12-31 23:59:59.999999+00"),
             *("1900-01-01 00:00:00+00", "9999-12-31 23:59:59+00"),
-            rejected("infinity", "-infinity"),
+            untyped("infinity", "-infinity"),
         )
         for precision in (0, 3, 6)
     ),
@@ -457,7 +457,7 @@ DATES_AND_TIMES = [
         *("timestamptz", "timestamptz", "1899-12-31 23:59:59+00"),
         *("1582-10-14 00:00:00+00", "0001-01-01 00:00:00+00", "0044-03-15 00:00:00+00 BC"),
         "294246-12-31 00:00:00+00",
-        rejected("294276-12-31 00:00:00+00"),
+        untyped("294276-12-31 00:00:00+00"),
         group="old_timestamps",
     ),
     *(
@@ -479,7 +479,7 @@ DATES_AND_TIMES = [
     _row(
         *("interval", "bigint", "1 day 02:03:04.000005", "0", "-1 year"),
         wrong("Debezium counts a month as 30.4375 days, PostgreSQL as 30", "1 month"),
-        rejected("178000000 years", wrong_today=SATURATED),
+        untyped("178000000 years", wrong_today=SATURATED),
         form=MICROSECONDS,
     ),
 ]

@@ -24,25 +24,25 @@ class Outcome:
     Attributes:
         source: the database's text of it.
         sent: what Debezium sent, None where it left the column out.
-        reason: why its event was rejected, None where it was not.
         silver: what silver holds; dates and times as numbers since 1970.
         is_stored: whether silver has a row of its key.
+        is_untyped: whether that row names the column as one that its type cannot hold.
     """
 
     source: str | None
     sent: str | None
-    reason: str | None
     silver: Any
     is_stored: bool
+    is_untyped: bool
 
 
 def is_right(row: Type, value: Value, outcome: Outcome) -> bool:
-    """Whether silver holds a value as the source has it, or it was rejected by right."""
-    if value.is_rejected:
-        return (outcome.reason or "").startswith(f"{row.column}: ")
+    """Whether silver holds a value as the source has it, or null by right."""
+    if value.is_untyped:
+        return outcome.is_untyped and outcome.silver is None
     return (
-        outcome.reason is None
-        and outcome.is_stored
+        outcome.is_stored
+        and not outcome.is_untyped
         and row.form.is_same(outcome.silver, outcome.source)
     )
 
@@ -77,7 +77,6 @@ def outcomes_of(
     types: Sequence[Type], texts: dict[int, str | None], lake: Lake
 ) -> dict[int, Outcome]:
     """What became of every value, by key; ``texts`` are the source's."""
-    reasons = {row["event_id"]: row["reason"] for row in lake.rows("silver.rejected_rows")}
     found: dict[int, Outcome] = {}
     for group in {row.group for row in types}:
         newest: dict[int, Any] = {}
@@ -91,13 +90,13 @@ def outcomes_of(
             for value in row.all_values:
                 for way in Way:
                     key = row_id(types, row, value, way)
-                    event = newest[key]
+                    of_key = stored.get(key, {})
                     found[key] = Outcome(
                         source=texts[key],
-                        sent=_sent(event["value"], row.column),
-                        reason=reasons.get(event["event_id"]),
-                        silver=stored.get(key, {}).get(row.column),
+                        sent=_sent(newest[key]["value"], row.column),
+                        silver=of_key.get(row.column),
                         is_stored=key in stored,
+                        is_untyped=row.column in of_key.get("untyped_columns", ()),
                     )
     return found
 

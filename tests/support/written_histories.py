@@ -14,6 +14,7 @@ from tests.support.records import START_MS
 from tests.support.reference import Event
 
 EMPLOYEE = frozenset({"employee"})
+DATE = frozenset({"shipped_date"})
 
 
 def written() -> dict[Lane, list[Outcome]]:
@@ -22,10 +23,7 @@ def written() -> dict[Lane, list[Outcome]]:
         "late": [_first_delivery_behind_another()],
         "no_offsets": [_older_value_behind_a_read()],
         "partitions": [_read_in_another_partition()],
-        "rejections": [
-            _rejected_behind_a_key_change(),
-            _read_that_a_rejected_event_puts_ahead(),
-        ],
+        "odd_values": [_read_that_a_late_event_puts_ahead()],
         "everything": [
             _key_change_that_is_known_late(),
             _value_of_a_former_key_that_comes_late(),
@@ -52,12 +50,12 @@ def _event(
     *,
     key: int = 0,
     partition: int | None = 0,
-    is_rejected: bool = False,
+    untyped: frozenset[str] = frozenset(),
 ) -> Event:
     """One of a key's events; the source made it at the time that its LSN says."""
     row = {
         "customer_id": "ALFKI",
-        "shipped_date": 10_000,
+        "shipped_date": None if untyped else 10_000,
         "order_items": None,
         "employee": employee and f'"{employee}"',
     }
@@ -68,7 +66,7 @@ def _event(
         partition=partition,
         offset=offset,
         event_id=f"{offset or 0:06d}",
-        is_rejected=is_rejected,
+        untyped=untyped,
     )
 
 
@@ -90,16 +88,11 @@ def _read_in_another_partition() -> list[list[Event]]:
     return [[change], [_event("r", None, 9, "read", partition=1)]]
 
 
-def _rejected_behind_a_key_change() -> list[list[Event]]:
-    """Of a row that lacks a value since it began only the mark changes."""
-    return [[_event("c", 20, 1, None)], [_event("u", 30, 2, is_rejected=True)]]
-
-
-def _read_that_a_rejected_event_puts_ahead() -> list[list[Event]]:
-    """A read that lost stands behind what was sent before it, typed or not, and wins."""
+def _read_that_a_late_event_puts_ahead() -> list[list[Event]]:
+    """A read that lost stands behind what was sent before it, arrived or not, and wins."""
     read = _event("r", None, 2, "read")
     update = _event("u", 200, 3, None)
-    return [[_event("c", 100, 0), read, update], [_event("u", 300, 1, is_rejected=True)]]
+    return [[_event("c", 100, 0), read, update], [_event("u", 300, 1, untyped=DATE)]]
 
 
 def _key_change_that_is_known_late() -> list[list[Event]]:
