@@ -40,9 +40,12 @@ def start(settings: dict[str, str]) -> None:
     started: list[subprocess.Popen[bytes]] = []
 
     def launch(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+        # Java encodes the names of files as the locale says: ASCII alone where that is C.
+        environment = options["env"] | {"LC_ALL": "C.UTF-8"}
+        options |= {"env": environment, "preexec_fn": _ignore_stops}
         # No signal may come between the start and the note of it.
         with delayed_signals():
-            java = subprocess.Popen(command, **options | {"preexec_fn": _ignore_stops})
+            java = subprocess.Popen(command, **options)
             started.append(java)
         return java
 

@@ -248,14 +248,25 @@ def no_rows(types: dict[str, str]) -> str:
     return f"select {columns} where false"
 
 
-def query(rows: list[Row]) -> str:
-    """A query whose result is some rows."""
+def query(rows: list[Row], types: dict[str, str]) -> str:
+    """A query whose result is some rows, with the other columns that the table has.
+
+    Where a key is a text here, so is the column.
+    """
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = [
         ", ".join("null" if row.get(name) is None else repr(row[name]) for name in columns)
         for row in rows
     ]
-    return f"select * from values ({'), ('.join(lines)}) as rows ({', '.join(columns)})"
+    texts = {name for row in rows for name in row if isinstance(row[name], str)}
+    shown = [
+        name
+        if name in texts
+        else f"cast({name if name in columns else 'null'} as {type}) as {name}"
+        for name, type in types.items()
+    ]
+    values = f"values ({'), ('.join(lines)}) as rows ({', '.join(columns)})"
+    return f"select {', '.join(shown or '*')} from {values}"
 
 
 @pytest.fixture(scope="module")
@@ -276,8 +287,15 @@ def ran(new_lake: NewLake) -> Ran:
             columns = node["columns"].values()
             types = {column["name"]: column["data_type"] for column in columns}
             lake.sql(f"create view gold.{node['name']} as {no_rows(types)}")
+    views = {
+        f"{layer}.{view}"
+        for layer in ("silver", "gold")
+        for _, view, _ in lake.sql(f"show views in {layer}")
+    }
     for table, rows in MADE_UP.items():
-        lake.sql(f"create or replace view {table} as {query(rows)}")
+        described = lake.sql(f"describe {table}") if table in views else []
+        types = {name: type for name, type, _ in described}
+        lake.sql(f"create or replace view {table} as {query(rows, types)}")
     selected = ("-s", "test_type:singular", *OF_COLUMNS, "--indirect-selection", "eager")
     data = lake.try_dbt("test", *selected, *VARIABLES)
     return Ran(lake, data)
