@@ -3,49 +3,47 @@
     holds no snapshot: every older row would be marked as deleted.
 #}
 {% macro check_complete_snapshots() -%}
-    {%- if execute and flags.WHICH in ['build', 'run', 'retry'] -%}
-        {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
-        {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
-        {%- if named is not mapping -%}
+    {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
+    {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
+    {%- if named is not mapping -%}
+        {{ exceptions.raise_compiler_error(
+            variable ~ 'is ' ~ named ~ '; it maps a bronze table to the position of its'
+            ~ ' snapshot, or to a list of them'
+        ) }}
+    {%- endif -%}
+    {%- set sources = cdc_lakehouse.bronze_sources() | map(attribute='name') | list -%}
+    {%- for bronze_table, given in named.items() -%}
+        {%- if bronze_table not in sources -%}
             {{ exceptions.raise_compiler_error(
-                variable ~ 'is ' ~ named ~ '; it maps a bronze table to the position of its'
-                ~ ' snapshot, or to a list of them'
+                variable ~ "names '" ~ bronze_table ~ "', which is no bronze table;"
+                ~ ' known: ' ~ sources | join(', ')
             ) }}
         {%- endif -%}
-        {%- set sources = cdc_lakehouse.bronze_sources() | map(attribute='name') | list -%}
-        {%- for bronze_table, given in named.items() -%}
-            {%- if bronze_table not in sources -%}
+        {%- set listed = [given] if given is string or given is not iterable else given -%}
+        {%- for position in listed if not modules.re.fullmatch('[0-9a-f:/]+', position | string) -%}
+            {{ exceptions.raise_compiler_error(
+                variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
+                ~ '; a position is a text of source_position, or an LSN as a whole number'
+            ) }}
+        {%- endfor -%}
+        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
+        {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
+            {%- set found = [] -%}
+            {%- for row in run_query(
+                'select distinct source_position from '
+                ~ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(bronze_table))
+                ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
+                ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
+            ) -%}
+                {%- do found.append(row[0]) -%}
+            {%- endfor -%}
+            {%- for position in positions if position not in found -%}
                 {{ exceptions.raise_compiler_error(
-                    variable ~ "names '" ~ bronze_table ~ "', which is no bronze table;"
-                    ~ ' known: ' ~ sources | join(', ')
-                ) }}
-            {%- endif -%}
-            {%- set listed = [given] if given is string or given is not iterable else given -%}
-            {%- for position in listed if not modules.re.fullmatch('[0-9a-f:/]+', position | string) -%}
-                {{ exceptions.raise_compiler_error(
-                    variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
-                    ~ '; a position is a text of source_position, or an LSN as a whole number'
+                    variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
+                    ~ ', which holds no snapshot read with it'
+                    ~ ' (docs/runbook.md, A lost replication slot)'
                 ) }}
             {%- endfor -%}
-            {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
-            {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
-                {%- set found = [] -%}
-                {%- for row in run_query(
-                    'select distinct source_position from '
-                    ~ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(bronze_table))
-                    ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
-                    ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
-                ) -%}
-                    {%- do found.append(row[0]) -%}
-                {%- endfor -%}
-                {%- for position in positions if position not in found -%}
-                    {{ exceptions.raise_compiler_error(
-                        variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
-                        ~ ', which holds no snapshot read with it'
-                        ~ ' (docs/runbook.md, A lost replication slot)'
-                    ) }}
-                {%- endfor -%}
-            {%- endif -%}
-        {%- endfor -%}
-    {%- endif -%}
+        {%- endif -%}
+    {%- endfor -%}
 {%- endmacro %}

@@ -14,15 +14,12 @@
     ) }}
 {%- endif -%}
 {%- if cdc_lakehouse.reads_increment() -%}
-{#- a table of an earlier version does not have what the fold remembers, or rows that are
+{#- a table of an earlier version does not have what the fold remembers, or has rows that are
     older than the source's because of a value that its type could not hold -#}
 {%- set stored = cdc_lakehouse.stored_columns(this) -%}
-{%- set carried = stored.get('carried_columns', 'no column') -%}
-{%- if 'place' not in carried -%}
-    {%- do cdc_lakehouse.stop_at_type_change(this, 'carried_columns', carried, 'array<struct<…>>') -%}
-{%- elif 'rejected_place' in stored -%}
+{%- if 'untyped_columns' not in stored or 'rejected_place' in stored -%}
     {%- do cdc_lakehouse.stop_at_type_change(
-        this, 'rejected_place', stored['rejected_place'], 'no column'
+        this, 'untyped_columns', stored.get('untyped_columns', 'no column'), 'array<string>'
     ) -%}
 {%- endif -%}
 {{ cdc_lakehouse.folded_rows(cdc_lakehouse.arrived_events(events, table), table, stored=this) }}

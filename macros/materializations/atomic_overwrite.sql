@@ -23,7 +23,10 @@
         ) -%}
     {%- else -%}
         {%- set rows = '(' ~ compiled_code ~ ')' -%}
-        {%- set types = cdc_lakehouse.column_types(rows) -%}
+        {%- set types = {} -%}
+        {%- for row in run_query('describe query select * from ' ~ rows) -%}
+            {%- do types.update({row[0]: row[1]}) -%}
+        {%- endfor -%}
         {%- do cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
             {{ cdc_lakehouse.insert_statement(target_relation, rows, types) }}

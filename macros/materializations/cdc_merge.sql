@@ -25,20 +25,34 @@
     {%- if is_increment and (flags.EMPTY or not arrived | reject('equalto', 'false') | list) -%}
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
-        {%- set rows = cdc_lakehouse.create_scratch_view('rows', compiled_code) -%}
-        {%- set types = cdc_lakehouse.column_types(rows) -%}
+        {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
+        {%- set is_fold = 'fold_replays' in compiled_code -%}
+        {%- set asked = 'count(*)' -%}
+        {%- if is_fold and is_increment -%}
+            {%- set asked = 'count_if(fold_changed and not fold_replays), count_if(fold_replays),'
+                ~ ' count_if(fold_changed and size(fold_kept) > 0), min(fold_late), min(fold_deleted)' -%}
+        {%- elif is_fold -%}
+            {%- set asked = 'count(*), count_if(fold_replays)' -%}
+        {%- endif -%}
+        {%- set described = cdc_lakehouse.described_rows(rows, asked) -%}
+        {%- set types = described['types'] -%}
         {%- set columns = cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
-        {%- set state = {'rows': rows, 'is_empty': false, 'kept': false} -%}
-        {%- if 'fold_replays' in types -%}
-            {%- do state.update(cdc_lakehouse.rows_to_write(rows, columns, is_increment)) -%}
-        {%- elif is_increment -%}
-            {%- set found = run_query('select 1 from ' ~ rows ~ ' limit 1').rows -%}
-            {%- do state.update({'is_empty': not found}) -%}
+        {%- set state = {'rows': rows, 'is_empty': described['values'][0] == 0, 'kept': false} -%}
+        {%- if is_fold -%}
+            {%- do state.update(cdc_lakehouse.rows_to_write(
+                rows, described['values'], columns, is_increment
+            )) -%}
         {%- endif -%}
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
         {%- else -%}
-            {%- if is_increment -%}{%- do cdc_lakehouse.upsert_on_insert(target_relation) -%}{%- endif -%}
+            {#- a table of an earlier version -#}
+            {%- set upsert = 'hoodie.spark.sql.insert.into.operation' -%}
+            {%- if is_increment and upsert ~ '=upsert' not in existing.information -%}
+                {%- do cdc_lakehouse.run_statement(
+                    'alter table ' ~ target_relation ~ " set tblproperties ('" ~ upsert ~ "' = 'upsert')"
+                ) -%}
+            {%- endif -%}
             {%- call statement('main') -%}
                 {{ cdc_lakehouse.insert_statement(
                     target_relation, state['rows'], types,

@@ -58,7 +58,7 @@
         {%- if column not in stored -%}
             {%- do added.append(column) -%}
             {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
-        {%- elif stored[column] != type -%}
+        {%- elif stored[column] != type.split('<')[0] -%}
             {%- do cdc_lakehouse.stop_at_type_change(relation, column, stored[column], type) -%}
         {%- endif -%}
     {%- endfor -%}

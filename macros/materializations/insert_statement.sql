@@ -1,6 +1,6 @@
 {#
     The statement that writes rows to a table, in one commit: all of them (`overwrite`), or as
-    an upsert by the table's key (see upsert_on_insert). By position, so in the table's own
+    an upsert by the table's key (see table_properties). By position, so in the table's own
     order of columns. `types` are those of `rows`.
 
     An upsert replaces whole rows. What they do not bring is taken from the stored ones: the

@@ -2,18 +2,13 @@
     What to write of the rows that folded_rows yielded: a mapping of `rows` (a relation),
     `is_empty`, and `kept` (whether some values are the stored row's). Keys whose row does not
     tell are replayed first, and with them the rows that a key change began and that had
-    waited for a delete or a late event of this increment. Runs statements.
+    waited for a delete or a late event of this increment. `counts` are those that cdc_merge
+    asks for. Runs statements.
 #}
-{% macro rows_to_write(rows, columns, is_increment) -%}
+{% macro rows_to_write(rows, counts, columns, is_increment) -%}
     {%- set staging = cdc_lakehouse.staging_of(model) -%}
     {%- set table = cdc_lakehouse.change_table_of(staging) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set asked = 'count(*), count_if(fold_replays)' -%}
-    {%- if is_increment -%}
-        {%- set asked = 'count_if(fold_changed and not fold_replays), count_if(fold_replays),'
-            ~ ' count_if(fold_changed and size(fold_kept) > 0), min(fold_late), min(fold_deleted)' -%}
-    {%- endif -%}
-    {%- set counts = run_query('select ' ~ asked ~ ' from ' ~ rows).rows[0] -%}
     {%- set keys = [] -%}
     {%- if counts[1] -%}
         {%- do keys.append('select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays') -%}
@@ -47,7 +42,7 @@
         }) }}
     {%- endif -%}
 
-    {%- set replayed_keys = cdc_lakehouse.create_scratch_view(
+    {%- set replayed_keys = cdc_lakehouse.scratch_rows(
         'replayed_keys', 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
     {#- Spark analyses a view of the catalogue for each query on it, and a temporary one once -#}
@@ -74,7 +69,7 @@
             <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
         {%- endif %}
     {%- endset -%}
-    {%- set settled = cdc_lakehouse.create_scratch_view('settled', query) -%}
+    {%- set settled = cdc_lakehouse.scratch_rows('settled', query) -%}
     {%- set found = run_query('select 1 from ' ~ settled ~ ' limit 1').rows -%}
     {{ return({
         'rows': settled,

@@ -1,10 +1,16 @@
-{# The columns that a table has, by name, with their types; asked once a run. #}
+{#
+    The columns that a table has, by name, with their types as `describe` has them; of a nested
+    type only `array`, `map` or `struct`. They are in dbt's cache of relations.
+#}
 {% macro stored_columns(relation) -%}
     {%- set memory = cdc_lakehouse.run_memory('columns') -%}
     {%- if relation | string not in memory -%}
+        {%- set names = {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
         {%- set types = {} -%}
-        {%- for column in adapter.get_columns_in_relation(relation) -%}
-            {%- do types.update({column.name: column.dtype}) -%}
+        {%- for column, type in modules.re.findall(
+            '(?m)^ \\|-- (.+): (\\S+) \\(nullable', load_relation(relation).information
+        ) if not column.startswith('_hoodie_') -%}
+            {%- do types.update({column: names.get(type, type)}) -%}
         {%- endfor -%}
         {%- do memory.update({relation | string: types}) -%}
     {%- endif -%}

@@ -6,6 +6,15 @@
     did (docs/decisions/0017-versions-by-commits.md). What each of the others saves:
     docs/decisions/0006-hudi-settings.md. How a model says that it is stored otherwise:
     docs/storage.md.
+
+    An `insert into` a silver table is an upsert by its key: a property of the table, as a
+    session's setting would hold for what others insert, too. Not MERGE: it does the same in
+    more steps.
+
+    Of a partitioned table a key is looked for in every partition, and its row moves where the
+    column's value changes, as it does with a delete, which empties it. An overwrite replaces all
+    partitions, whatever dbt-spark has set in the session. A value may hold what a folder's
+    name cannot.
 #}
 {% macro table_properties() -%}
     {%- set properties = {
@@ -22,8 +31,16 @@
         'hoodie.keep.min.commits': '75',
         'hoodie.keep.max.commits': '95',
     } -%}
+    {%- if config.get('materialized') == 'cdc_merge' -%}
+        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
+    {%- endif -%}
     {%- if config.get('partition_by') -%}
-        {%- do properties.update(cdc_lakehouse.partition_properties()) -%}
+        {%- do properties.update({
+            'hoodie.index.type': 'GLOBAL_SIMPLE',
+            'hoodie.simple.index.update.partition.path': 'true',
+            'hoodie.datasource.overwrite.mode': 'STATIC',
+            'hoodie.datasource.write.partitionpath.urlencode': 'true',
+        }) -%}
     {%- endif -%}
     {%- do properties.update(config.get('tblproperties') or {}) -%}
     {{ return(properties) }}

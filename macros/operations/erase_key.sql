@@ -11,6 +11,6 @@
         {%- do cdc_lakehouse.run_statement('delete from bronze.' ~ table ~ ' where key = ' ~ literal) -%}
         {%- do cdc_lakehouse.remove_versions('bronze.' ~ table) -%}
     {%- endif -%}
-    {%- do cdc_lakehouse.clear_scratch_views() -%}
+    {%- do cdc_lakehouse.clear_scratch_rows() -%}
     {{ log('erased ' ~ found ~ ' events of bronze.' ~ table, info=true) }}
 {%- endmacro %}

@@ -4,16 +4,18 @@
 #}
 {% macro inherited_rows(table, rows) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set aliases = [] -%}
+{%- for _ in rows -%}{%- do aliases.append('row_' ~ loop.index0) -%}{%- endfor -%}
 {%- set known = {} -%}
 {%- for column in cdc_lakehouse.carried_names(table) -%}
     {%- set values -%}
     coalesce(
-        {%- for relation in rows %}
+        {%- for row in aliases %}
         case
             when
-                {{ relation }}.{{ key }} is not null
-                and not {{ cdc_lakehouse.is_unknown(column, relation ~ '.carried_columns') | indent(16) }}
-                then named_struct('value', {{ relation }}.`{{ column }}`)
+                {{ row }}.{{ key }} is not null
+                and not {{ cdc_lakehouse.is_unknown(column, row ~ '.carried_columns') | indent(16) }}
+                then named_struct('value', {{ row }}.`{{ column }}`)
         end,
         {%- endfor %}
         null
@@ -26,15 +28,15 @@ select
     {%- if column in known %}
     {{ known[column] | indent(4) }}.value as `{{ column }}`,
     {%- else %}
-    {{ rows[0] }}.`{{ column }}`,
+    row_0.`{{ column }}`,
     {%- endif %}
     {%- endfor %}
     {%- for column in cdc_lakehouse.position_columns() if column != 'ingest_batch' %}
-    {{ rows[0] }}.{{ column }},
+    row_0.{{ column }},
     {%- endfor %}
-    greatest({{ rows | join('.ingest_batch, ') }}.ingest_batch, null) as ingest_batch,
+    greatest({{ aliases | join('.ingest_batch, ') }}.ingest_batch, null) as ingest_batch,
     transform(
-        {{ rows[0] }}.carried_columns,
+        row_0.carried_columns,
         entry -> named_struct(
             'column_name', entry.column_name,
             'is_known', case entry.column_name
@@ -45,9 +47,9 @@ select
             'place', entry.place
         )
     ) as carried_columns
-from {{ rows[0] }}
+from {{ rows[0] }} as row_0
 {%- for relation in rows[1:] %}
-left join {{ relation }}
-    on {{ rows[0] }}.{{ key }} = {{ relation }}.{{ key }}
+left join {{ relation }} as {{ aliases[loop.index] }}
+    on row_0.{{ key }} = {{ aliases[loop.index] }}.{{ key }}
 {%- endfor %}
 {%- endmacro %}

@@ -11,7 +11,7 @@
     `keys` is a relation with the key's column. Runs statements.
 #}
 {% macro replayed_rows(events, table, keys) -%}
-    {%- set rows = [cdc_lakehouse.create_scratch_view(
+    {%- set rows = [cdc_lakehouse.scratch_rows(
         'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
     )] -%}
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
@@ -19,11 +19,11 @@
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- set at.is_done = true -%}
         {%- if run_query('select 1 from ' ~ rows[-1] ~ ' where fold_replays limit 1').rows -%}
-            {%- set former = cdc_lakehouse.create_scratch_view(
+            {%- set former = cdc_lakehouse.scratch_rows(
                 'former_' ~ step, cdc_lakehouse.former_keys(events, table, rows[-1])
             ) -%}
             {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
-                {%- do rows.append(cdc_lakehouse.create_scratch_view(
+                {%- do rows.append(cdc_lakehouse.scratch_rows(
                     'replay_' ~ step,
                     cdc_lakehouse.folded_rows(
                         cdc_lakehouse.former_history(events, table, former), table, is_bounded=true

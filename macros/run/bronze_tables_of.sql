@@ -1,15 +1,11 @@
-{# The names of the bronze tables that a silver model reads, or its silver inputs read. #}
+{# The names of the bronze tables that a node of the graph reads, itself or through others. #}
 {% macro bronze_tables_of(node) -%}
     {%- set names = [] -%}
-    {%- for input in cdc_lakehouse.inputs_of(node) -%}
-        {%- if input.get('relation') is none -%}
-            {%- do names.append(input['name']) -%}
-        {%- else -%}
-            {%- for parent in graph.nodes.values()
-                if parent.resource_type == 'model' and parent.name == input['name'] -%}
-                {%- do names.extend(cdc_lakehouse.bronze_tables_of(parent)) -%}
-            {%- endfor -%}
-        {%- endif -%}
+    {%- for source in node.sources or [] if source[0] == 'bronze' -%}
+        {%- do names.append(source[1]) -%}
+    {%- endfor -%}
+    {%- for id in node.depends_on.nodes or [] if id in graph.nodes -%}
+        {%- do names.extend(cdc_lakehouse.bronze_tables_of(graph.nodes[id])) -%}
     {%- endfor -%}
     {{ return(names | unique | list) }}
 {%- endmacro %}

@@ -1,67 +1,49 @@
 {#
     Make the bronze tables known to the catalogue. Ingest writes them by path, and needs
     none; they lie below the schema's own folder. Other tables of the schema are left alone;
-    one of a source's name at another location is somebody else's, and ends the run.
+    one of a source's name at another location is somebody else's, and ends the run. A table
+    notes its location, so that the next run need not ask where the schema's tables are.
 #}
 {% macro register_bronze() -%}
-    {%- if execute -%}
-        {%- set sources = cdc_lakehouse.bronze_sources() -%}
-        {%- set known = [] -%}
-        {%- if sources -%}
-            {%- set schema = sources[0].schema -%}
-            {%- for name in [schema, cdc_lakehouse.generate_schema_name('staging', none)] -%}
-                {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
-            {%- endfor -%}
-            {%- for row in run_query(
-                'show table extended in ' ~ schema ~ " like '"
-                ~ sources | map(attribute='name') | join('|') ~ "'"
-            ) if not row[2] -%}
-                {%- set ours = cdc_lakehouse.schema_folder(schema) ~ '/' ~ row[1] -%}
-                {%- set location = modules.re.search('(?m)^Location: (.*)$', row[3])[1] -%}
-                {%- if location != ours -%}
-                    {{ exceptions.raise_compiler_error(
-                        'the catalogue has a table ' ~ schema ~ '.' ~ row[1] ~ ' at ' ~ location
-                        ~ ', and the ingest writes to ' ~ ours
-                        ~ ': drop that table, or give this lake a schema of its own'
-                    ) }}
-                {%- endif -%}
-                {#- one of an earlier version is registered again, with its new columns -#}
-                {%- if 'source_position' in row[3] or row[1] == 'rejected_events' -%}
-                    {%- do known.append(row[1]) -%}
-                {%- else -%}
-                    {%- do cdc_lakehouse.run_statement('drop table ' ~ schema ~ '.' ~ row[1]) -%}
-                {%- endif -%}
-            {%- endfor -%}
+    {%- set sources = cdc_lakehouse.bronze_sources() -%}
+    {%- if not sources -%}{{ return('') }}{%- endif -%}
+    {%- set schema = sources[0].schema -%}
+    {%- set read = [] -%}
+    {%- set views = [] -%}
+    {%- for node in graph.nodes.values() -%}
+        {%- if node.unique_id in selected_resources -%}
+            {%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}
         {%- endif -%}
-        {%- for source in sources -%}
-            {%- if source.name in known -%}
-                {#- a session that lives on remembers the files that it has seen -#}
-                {%- do cdc_lakehouse.run_statement('refresh table ' ~ source.schema ~ '.' ~ source.name) -%}
-            {%- else -%}
-                {%- set folder = cdc_lakehouse.schema_folder(source.schema) -%}
-                {%- if source.name not in cdc_lakehouse.written_tables(folder) -%}
-                    {{ exceptions.raise_compiler_error(
-                        'bronze.' ~ source.name ~ ' has not been ingested: list its topic'
-                        ~ ' in the ingest\'s topics file and run python -m ingest once'
-                    ) }}
-                {%- endif -%}
-                {%- do cdc_lakehouse.run_statement(
-                    'create table ' ~ source.schema ~ '.' ~ source.name
-                    ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
-                    ~ " 'hoodie.write.auto.upgrade' = 'false',"
-                    ~ " 'hoodie.metadata.enable' = 'false')"
-                    ~ " location '" ~ folder ~ '/' ~ source.name ~ "'"
-                ) -%}
-                {%- set columns = run_query(
-                    'describe ' ~ source.schema ~ '.' ~ source.name
-                ).columns[0].values() -%}
-                {%- if 'source_position' not in columns and source.name != 'rejected_events' -%}
-                    {{ exceptions.raise_compiler_error(
-                        'bronze.' ~ source.name ~ ' was written by an earlier version and'
-                        ~ ' lacks columns: run python -m ingest once, which adds them'
-                    ) }}
-                {%- endif -%}
-            {%- endif -%}
+        {%- if node.config.materialized == 'staging_view' -%}
+            {%- do views.append(load_relation(
+                api.Relation.create(schema=node.schema, identifier=node.alias)
+            )) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {#- where there is a view on bronze, both schemas are there -#}
+    {%- if not views | select | list -%}
+        {%- for name in [schema, cdc_lakehouse.generate_schema_name('staging', none)] -%}
+            {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
         {%- endfor -%}
     {%- endif -%}
+    {%- set known = {} -%}
+    {%- for row in run_query(
+        'show table extended in ' ~ schema ~ " like '"
+        ~ sources | map(attribute='name') | join('|') ~ "'"
+    ) if not row[2] -%}
+        {%- do known.update({row[1]: row[3]}) -%}
+    {%- endfor -%}
+    {%- for source in sources -%}
+        {%- set table = schema ~ '.' ~ source.name -%}
+        {%- set text = known.get(source.name, '') -%}
+        {%- set location = (modules.re.findall('(?m)^Location: (.*)$', text) + [''])[0] -%}
+        {%- if text and 'lakehouse.location=' ~ location in text -%}
+            {#- a session that lives on remembers the files that it has seen -#}
+            {%- if source.name in read -%}
+                {%- do cdc_lakehouse.run_statement('refresh table ' ~ table) -%}
+            {%- endif -%}
+        {%- else -%}
+            {%- do cdc_lakehouse.register_bronze_table(source.name, table, text, location) -%}
+        {%- endif -%}
+    {%- endfor -%}
 {%- endmacro %}

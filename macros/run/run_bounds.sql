@@ -3,29 +3,43 @@
     name to `upper` (an `ingest_batch`, 0 where it holds nothing) and `truncates`, the positions of
     those that no model has read yet.
 
-    on-run-start asks for it first, so that all models of a run agree while the ingest goes on.
-    A table is looked at from where its readers are: the cost follows what is new.
+    The hook at the start asks first, so that all models of a run agree while the ingest goes on.
+    A table is looked at from where its selected readers are, or else the furthest of all: the
+    cost follows what is new.
 #}
 {% macro run_bounds() -%}
     {%- set memory = cdc_lakehouse.run_memory('bounds') -%}
     {%- if execute and not memory -%}
         {%- set read = [] -%}
-        {%- for node in graph.nodes.values()
-            if node.resource_type == 'model' and node.unique_id in selected_resources -%}
-            {%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}
+        {%- set read_to = {'selected': {}, 'others': {}} -%}
+        {%- for node in graph.nodes.values() if node.resource_type == 'model'
+            and node.config.materialized != 'staging_view' -%}
+            {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
+            {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}{%- endif -%}
+            {%- if node.config.materialized == 'cdc_merge' -%}
+                {%- set recorded = cdc_lakehouse.progress(
+                    api.Relation.create(schema=node.schema, identifier=node.alias)
+                ) -%}
+                {%- for input in cdc_lakehouse.inputs_of(node) if input.get('relation') is none -%}
+                    {%- do read_to[group].setdefault(input['name'], []).append(
+                        recorded.get('read_to.' ~ input['name'], 0) | int
+                    ) -%}
+                {%- endfor -%}
+            {%- endif -%}
         {%- endfor -%}
         {%- set queries = [] -%}
         {%- for source in cdc_lakehouse.bronze_sources() if source.name in read -%}
-            {%- set read_to = cdc_lakehouse.lowest_progress(source.name) -%}
+            {%- set lower = read_to['selected'][source.name] | min if source.name in read_to['selected']
+                else read_to['others'].get(source.name, [0]) | max -%}
             {%- set query -%}
                 select
                     '{{ source.name }}',
-                    coalesce(max(ingest_batch), {{ read_to }}),
+                    coalesce(max(ingest_batch), {{ lower }}),
                     array_join(collect_set(
                         case when op = 't' then source_position end
                     ), ' ')
                 from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
-                where {{ cdc_lakehouse.arrived_between(read_to, 99991231235959999) }}
+                where {{ cdc_lakehouse.arrived_between(lower, 99991231235959999) }}
             {%- endset -%}
             {%- do queries.append(query) -%}
         {%- endfor -%}

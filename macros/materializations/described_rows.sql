@@ -1,0 +1,22 @@
+{#
+    Of a relation's rows a mapping with `types`, the type of each column by name in their order,
+    and `values`, those of some aggregates (SQL): one statement for what decides about a write.
+#}
+{% macro described_rows(relation, aggregates) -%}
+    {%- set row = run_query(
+        'select typeof(first(struct(*))), ' ~ aggregates ~ ' from ' ~ relation
+    ).rows[0] -%}
+    {%- set types = {} -%}
+    {%- set at = namespace(depth=0, field='') -%}
+    {%- for character in row[0].removeprefix('struct<').removesuffix('>') ~ ',' -%}
+        {%- set at.depth = at.depth + {'<': 1, '(': 1, '>': -1, ')': -1}.get(character, 0) -%}
+        {%- if character == ',' and at.depth == 0 -%}
+            {%- set column, _, type = at.field.partition(':') -%}
+            {%- do types.update({column: type}) -%}
+            {%- set at.field = '' -%}
+        {%- else -%}
+            {%- set at.field = at.field ~ character -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {{ return({'types': types, 'values': row.values()[1:]}) }}
+{%- endmacro %}
