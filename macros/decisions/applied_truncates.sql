@@ -5,8 +5,8 @@
 #}
 {% macro applied_truncates() -%}
     {%- set decisions = {} -%}
-    {%- for position in cdc_lakehouse.recorded_decisions(this, 'truncates') -%}
-        {%- do decisions.update({position: 'apply'}) -%}
+    {%- for position in cdc_lakehouse.progress(this).get('truncates', '').split() -%}
+        {%- do decisions.update({cdc_lakehouse.position_text(position): 'apply'}) -%}
     {%- endfor -%}
     {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
         {%- do decisions.update({cdc_lakehouse.position_text(named): decision}) -%}

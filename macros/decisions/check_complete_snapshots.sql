@@ -11,7 +11,10 @@
             ~ ' snapshot, or to a list of them'
         ) }}
     {%- endif -%}
-    {%- set sources = cdc_lakehouse.bronze_sources() | map(attribute='name') | list -%}
+    {%- set sources = {} -%}
+    {%- for source in cdc_lakehouse.bronze_sources() -%}
+        {%- do sources.update({source.name: source.schema ~ '.' ~ source.name}) -%}
+    {%- endfor -%}
     {%- for bronze_table, given in named.items() -%}
         {%- if bronze_table not in sources -%}
             {{ exceptions.raise_compiler_error(
@@ -31,7 +34,7 @@
             {%- set found = [] -%}
             {%- for row in run_query(
                 'select distinct source_position from '
-                ~ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(bronze_table))
+                ~ cdc_lakehouse.bronze_events(sources[bronze_table])
                 ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
                 ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
             ) -%}

@@ -11,8 +11,10 @@
         {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
     {%- endfor -%}
     {%- if relation is not none -%}
-        {%- for position in cdc_lakehouse.recorded_decisions(relation, 'complete_snapshots.' ~ bronze_table) -%}
-            {%- do positions.append(position) -%}
+        {%- for position in cdc_lakehouse.progress(relation).get(
+            'complete_snapshots.' ~ bronze_table, ''
+        ).split() -%}
+            {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
         {%- endfor -%}
     {%- endif -%}
     {{ return(positions | unique | sort | list) }}

@@ -5,5 +5,5 @@
 #}
 {% macro decisions(kind) -%}
     {%- set said = var('cdc_lakehouse_' ~ kind, {}) -%}
-    {{ return(cdc_lakehouse.run_memory('decisions').setdefault(kind, said) if execute else said) }}
+    {{ return(graph.setdefault('cdc_lakehouse.decisions', {}).setdefault(kind, said) if execute else said) }}
 {%- endmacro %}

@@ -7,12 +7,18 @@
     only the key is typed: the rest is the key's old row, or made-up defaults, and
     `untyped_columns` is null. Columns are read as text first, so that a value of the wrong
     type is seen.
+
+    Args: `bronze`, a relation; `table`, the declaration, where it is not the model's; `only`, a
+    semi join that narrows the rows `bronze` before their JSON is parsed.
 #}
-{% macro change_events(bronze) -%}
-{%- set table = cdc_lakehouse.change_table_of(this) -%}
+{% macro change_events(bronze, table=none, only='') -%}
+{%- set table = table or cdc_lakehouse.change_table(this) -%}
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
-{%- set carried_names = cdc_lakehouse.carried_names(table) -%}
+{%- set carried_names = table['carried'] -%}
+{%- set placeholder = var(
+    'cdc_lakehouse_unavailable_value', '__debezium_unavailable_value'
+) | replace('\\', '\\\\') | replace("'", "\\'") -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
@@ -22,9 +28,11 @@ with
 
 events as (
 
-    select * from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
+    select bronze.* from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
 
-    where op <> 't'
+    {{ only | indent(4) }}
+
+    where bronze.op <> 't'
 
 ),
 
@@ -71,7 +79,8 @@ texts as (
     select
         row_texts.*,
         source_ts as changed_at,
-        {{ cdc_lakehouse.is_deleted('op', 'row_image.__deleted') }} as is_deleted,
+        {#- the unwrap transform writes a text, the envelope has only the operation -#}
+        coalesce(op = 'd' or lower(row_image.__deleted) = 'true', false) as is_deleted,
         json_object_keys(row_text) as fields,
         row_image
 
@@ -105,7 +114,13 @@ sent as (
                         {{- ',' if not loop.last }}
                         {%- endfor %}
                     ),
-                    value -> {{ cdc_lakehouse.is_unavailable('value.text') }}
+                    {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's
+                    placeholder comes in base64, that of an array of texts as its one element. #}
+                value -> coalesce(value.text in (
+                    '{{ placeholder }}',
+                    base64(cast('{{ placeholder }}' as binary)),
+                    '["{{ placeholder }}"]'
+                ), false)
                 ),
                 value -> value.name
             )

@@ -1,5 +1,5 @@
 {#
-    The declaration of a change table, as its staging model makes it under `meta`:
+    The declaration of the change table that a staging model (`events`, a relation) makes under `meta`:
     `key` (a column's name), `columns` (name: type), where the source's key is of several
     columns `key_columns` (their names), and where a column has another name at the source
     `source_names` (name: the source's), checked. A key of several columns is a column of our
@@ -11,15 +11,30 @@
     (text as the source has it), smallint, string, timestamp (without a zone), timestamp(p)
     (of p digits: Debezium sends milliseconds up to 3), timestamptz (an instant).
 
+    The result has them, and `carried`, the columns whose value a change may leave out: those
+    wide enough for PostgreSQL to keep beside the row (TOAST), but the key, which is always
+    sent; and `bronze` and `bronze_relation`, the name of the bronze table that the model reads,
+    without and with its schema. A stand-in while dbt parses, when there is no graph yet.
+
     A value that its column's type cannot hold is null, and the row names the column in
     `untyped_columns`.
 #}
-{% macro change_table(name, meta) -%}
+{% macro change_table(events) -%}
+    {%- if not execute -%}
+        {{ return({
+            'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [], 'carried': [],
+            'source_names': {'key': 'key'}, 'bronze': 'bronze', 'bronze_relation': 'bronze.bronze'
+        }) }}
+    {%- endif -%}
+    {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
+        | selectattr('schema', 'equalto', events.schema)
+        | selectattr('alias', 'equalto', events.identifier) | first -%}
+    {%- set meta = node.config.meta -%}
     {%- set types = [
         'bigint', 'boolean', 'bpchar', 'date', 'double', 'int', 'json', 'smallint',
         'string', 'timestamp', 'timestamptz'
     ] -%}
-    {%- set where = "model '" ~ name ~ "': " -%}
+    {%- set where = "model '" ~ node.name ~ "': " -%}
     {%- set known = ['key', 'columns', 'key_columns', 'source_names'] -%}
     {%- for setting in meta if setting not in known -%}
         {{ exceptions.raise_compiler_error(
@@ -104,8 +119,15 @@
             ~ " their names at the source, each once, without quotes, '?' and '\\\\'"
         ) }}
     {%- endif -%}
+    {%- set carried = [] -%}
+    {%- for column, type in columns.items()
+        if type in ['string', 'json', 'bpchar'] and column != meta['key'] -%}
+        {%- do carried.append(column) -%}
+    {%- endfor -%}
+    {%- set source = graph.sources[node.depends_on.nodes[0]] -%}
     {{ return({
-        'key': meta['key'], 'columns': columns, 'key_columns': parts or [],
-        'source_names': source_names
+        'key': meta['key'], 'columns': columns, 'key_columns': parts or [], 'carried': carried,
+        'source_names': source_names, 'bronze': source.name,
+        'bronze_relation': source.schema ~ '.' ~ source.name
     }) }}
 {%- endmacro %}

@@ -4,7 +4,7 @@
 #}
 {% macro rejected_rows(staging_models) -%}
     {%- for events in staging_models %}
-    {%- set bronze = cdc_lakehouse.change_table_of(events)['bronze'] %}
+    {%- set bronze = cdc_lakehouse.change_table(events)['bronze'] %}
 select
     event_id,
     '{{ events.identifier.removeprefix('stg_') }}' as table_name,

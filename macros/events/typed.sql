@@ -6,6 +6,11 @@
     them as ISO text with `time.precision.mode=isostring`. A number beyond what PostgreSQL
     can hold (4714 BC to 5874897, or 294246 of a timestamp) means infinity, or a time
     that 64 bits do not hold.
+
+    `base64` is a number as Debezium sends it with `decimal.handling.mode=precise`: the unscaled
+    number's bytes in base64, highest first, negative where the first bit is set; of a `numeric`
+    without a scale, as `{"scale": …, "value": …}`. Null where it is none, or beyond 38 digits.
+    The scale of the declared `decimal(p,s)` must be the source's.
 #}
 {% macro typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}
@@ -33,7 +38,30 @@
             try_cast({{ text }} as timestamp)
         )
     {%- elif type.endswith(' base64') -%}
-        {{ cdc_lakehouse.base64_decimal(text, type.removesuffix(' base64')) }}
+        {%- set decimal = type.removesuffix(' base64') -%}
+        {%- set value = "coalesce(get_json_object(" ~ text ~ ", '$.value'), " ~ text ~ ")" -%}
+        {%- set scale = decimal.split(',')[1].strip(' )') -%}
+        {#- `transform` of one element names it; the bytes of a negative number are counted from
+            255 down, so that 38 digits are enough -#}
+        transform(
+            array(nullif(hex(try_to_binary({{ value }}, 'base64')), '')),
+            bytes -> aggregate(
+                sequence(1, length(bytes) div 2),
+                cast(0 as decimal(38, 0)),
+                (number, place) -> cast(
+                    number * 256
+                    + cast(conv(substr(bytes, 2 * place - 1, 2), 16, 10) as int)
+                    - if(bytes >= '8', 255, 0) as decimal(38, 0)
+                ),
+                number -> try_cast(
+                    concat(
+                        cast(number - if(bytes >= '8', 1, 0) as decimal(38, 0)),
+                        'e',
+                        -cast(coalesce(get_json_object({{ text }}, '$.scale'), '{{ scale }}') as int)
+                    ) as {{ decimal }}
+                )
+            )
+        )[0]
     {%- elif type == 'smallint' -%}
         {#- an int in the table: Hudi 1.2.0 cannot merge a smallint (ClassCastException) -#}
         cast(try_cast({{ text }} as smallint) as int)

@@ -1,19 +1,30 @@
 {#
     The rows of a silver table: of every key the newest version, deletes marked. The first
     build and a full refresh fold all of bronze, an increment what arrived and the stored rows
-    of its keys. Used with the materialization cdc_merge.
+    of its keys. Used with the materialization cdc_merge, which finds the declaration of
+    `events` in the graph.
+
+    An applied truncate is an event of every key that has one before it: of the keys that
+    arrived, and, when it arrives itself, of all stored ones.
 
     Args: `events`, the staging model (a relation), which declares key and columns.
 #}
 {% macro current_rows(events) -%}
-{%- set table = cdc_lakehouse.change_table_of(events) -%}
-{%- if execute and config.get('unique_key') not in [none, table['key']] -%}
-    {{ exceptions.raise_compiler_error(
-        "model '" ~ model.name ~ "': setting 'unique_key' is '" ~ config.get('unique_key')
-        ~ "'; the key of its change table is '" ~ table['key'] ~ "'"
-    ) }}
+{%- set table = cdc_lakehouse.change_table(events) -%}
+{%- if execute -%}
+    {%- do graph.setdefault('cdc_lakehouse.folds', {}).update(
+        {model.unique_id: table}
+    ) -%}
+    {%- if config.get('unique_key') not in [none, table['key']] -%}
+        {{ exceptions.raise_compiler_error(
+            "model '" ~ model.name ~ "': setting 'unique_key' is '" ~ config.get('unique_key')
+            ~ "'; the key of its change table is '" ~ table['key'] ~ "'"
+        ) }}
+    {%- endif -%}
 {%- endif -%}
-{%- if cdc_lakehouse.reads_increment() -%}
+{%- if not cdc_lakehouse.reads_increment() -%}
+{{ cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table), table) }}
+{%- else -%}
 {#- a table of an earlier version does not have what the fold remembers, or has rows that are
     older than the source's because of a value that its type could not hold -#}
 {%- set stored = cdc_lakehouse.stored_columns(this) -%}
@@ -22,8 +33,21 @@
         this, 'untyped_columns', stored.get('untyped_columns', 'no column'), 'array<string>'
     ) -%}
 {%- endif -%}
-{{ cdc_lakehouse.folded_rows(cdc_lakehouse.arrived_events(events, table), table, stored=this) }}
-{%- else -%}
-{{ cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table), table) }}
+{%- set has_arrived = '`' ~ table['key'] ~ '` is not null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
+{%- set arrived -%}
+select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
+from {{ events }}
+where {{ has_arrived }}
+{%- if execute and cdc_lakehouse.applied_truncates() %}
+union all
+{{ cdc_lakehouse.truncated_rows(
+    table, '(select * from ' ~ events ~ ' where ' ~ has_arrived ~ ')',
+    cdc_lakehouse.arrived_until_this_run(table['bronze'])
+) }}
+union all
+{{ cdc_lakehouse.truncated_rows(table, this, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
+{%- endif %}
+{%- endset -%}
+{{ cdc_lakehouse.folded_rows(arrived, table, stored=this) }}
 {%- endif -%}
 {%- endmacro %}

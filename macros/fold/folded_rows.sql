@@ -26,7 +26,7 @@
 #}
 {% macro folded_rows(events, table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set carried = cdc_lakehouse.carried_names(table) -%}
+{%- set carried = table['carried'] -%}
 {%- set others = table['columns'] | reject('in', carried + [table['key']]) | list -%}
 {#- an event has all of them but what only a stored row can know -#}
 {%- set remembered = cdc_lakehouse.position_columns()

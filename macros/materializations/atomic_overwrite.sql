@@ -7,11 +7,19 @@
     grants, hooks and `--empty`, which creates the table and changes no row.
 #}
 {% materialization atomic_overwrite, adapter='spark' %}
-    {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- do cdc_lakehouse.stop_at_storage(existing) -%}
-    {%- set state = cdc_lakehouse.inputs_state(compiled_code) -%}
+    {%- do cdc_lakehouse.check_config(existing) -%}
+    {#- Equal states give equal rows: the newest commit of each input, and the model's text. Asked
+        before the rows are computed, so that the next run sees a commit of meanwhile. -#}
+    {%- set state = [local_md5(compiled_code)] -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) -%}
+        {%- set commits = run_query(
+            "call show_commits(table => '" ~ input['relation'] ~ "', limit => 1)"
+        ).rows -%}
+        {%- do state.append(input['name'] ~ '@' ~ (commits[0][0] if commits else 'empty')) -%}
+    {%- endfor -%}
+    {%- set state = state | join(' ') -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing and (

@@ -11,10 +11,9 @@
     creates the table and changes no row.
 #}
 {% materialization cdc_merge, adapter='spark' %}
-    {%- do cdc_lakehouse.stop_at_setting() -%}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- do cdc_lakehouse.stop_at_storage(existing) -%}
+    {%- do cdc_lakehouse.check_config(existing) -%}
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -26,7 +25,7 @@
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
-        {%- set is_fold = 'fold_replays' in compiled_code -%}
+        {%- set is_fold = model.unique_id in graph.get('cdc_lakehouse.folds', {}) -%}
         {%- set asked = 'count(*)' -%}
         {%- if is_fold and is_increment -%}
             {%- set asked = 'count_if(fold_changed and not fold_replays), count_if(fold_replays),'

@@ -44,12 +44,11 @@
             {{ location_clause() }}
             tblproperties (
                 {%- for name, value in cdc_lakehouse.table_properties().items() -%}
-                    '{{ name }}' = '{{ value }}',{{ ' ' }}
+                    '{{ name }}' = '{{ value }}'{{ ', ' if not loop.last }}
                 {%- endfor -%}
-                'lakehouse.stored_as' = '{{ cdc_lakehouse.stored_as() }}'
             )
         {%- endcall -%}
-        {%- do cdc_lakehouse.run_memory('columns').update({relation | string: wanted}) -%}
+        {%- do graph.setdefault('cdc_lakehouse.columns', {}).update({relation | string: wanted}) -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
     {%- set stored = cdc_lakehouse.stored_columns(relation) -%}

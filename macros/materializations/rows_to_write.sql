@@ -6,15 +6,14 @@
     asks for. Runs statements.
 #}
 {% macro rows_to_write(rows, counts, columns, is_increment) -%}
-    {%- set staging = cdc_lakehouse.staging_of(model) -%}
-    {%- set table = cdc_lakehouse.change_table_of(staging) -%}
+    {%- set table = graph['cdc_lakehouse.folds'][model.unique_id] -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set keys = [] -%}
     {%- if counts[1] -%}
         {%- do keys.append('select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays') -%}
     {%- endif -%}
     {%- set conditions = [] -%}
-    {%- if is_increment and cdc_lakehouse.carried_names(table) -%}
+    {%- if is_increment and table['carried'] -%}
         {%- if counts[3] is not none -%}
             {%- do conditions.append("entry.place.position >= '" ~ counts[3] ~ "'") -%}
         {%- endif -%}
@@ -45,10 +44,7 @@
     {%- set replayed_keys = cdc_lakehouse.scratch_rows(
         'replayed_keys', 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
-    {#- Spark analyses a view of the catalogue for each query on it, and a temporary one once -#}
-    {%- set events = this.schema ~ '__' ~ this.identifier ~ '__events' -%}
-    {%- do cdc_lakehouse.run_statement(create_temporary_view(events, 'select * from ' ~ staging)) -%}
-    {%- set replayed = cdc_lakehouse.replayed_rows(events, table, replayed_keys) -%}
+    {%- set replayed = cdc_lakehouse.replayed_rows(table, replayed_keys) -%}
     {%- set compared = columns | reject('in', ['ingested_at', 'ingest_batch']) | list -%}
     {%- set query -%}
         select rows.`{{ columns | join('`, rows.`') }}`

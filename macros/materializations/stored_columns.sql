@@ -3,7 +3,7 @@
     type only `array`, `map` or `struct`. They are in dbt's cache of relations.
 #}
 {% macro stored_columns(relation) -%}
-    {%- set memory = cdc_lakehouse.run_memory('columns') -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.columns', {}) -%}
     {%- if relation | string not in memory -%}
         {%- set names = {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
         {%- set types = {} -%}

@@ -14,7 +14,8 @@
     Of a partitioned table a key is looked for in every partition, and its row moves where the
     column's value changes, as it does with a delete, which empties it. An overwrite replaces all
     partitions, whatever dbt-spark has set in the session. A value may hold what a folder's
-    name cannot.
+    name cannot. What of this cannot change while the table is there is text in
+    `lakehouse.stored_as` (see check_config).
 #}
 {% macro table_properties() -%}
     {%- set properties = {
@@ -43,5 +44,13 @@
         }) -%}
     {%- endif -%}
     {%- do properties.update(config.get('tblproperties') or {}) -%}
+    {%- set stored_as = [properties['type']] -%}
+    {%- if config.get('partition_by') -%}
+        {%- do stored_as.append('partition ' ~ config.get('partition_by')) -%}
+    {%- endif -%}
+    {%- for name in ['hoodie.index.type', 'hoodie.bucket.index.num.buckets'] if name in properties -%}
+        {%- do stored_as.append(name ~ ' ' ~ properties[name]) -%}
+    {%- endfor -%}
+    {%- do properties.update({'lakehouse.stored_as': stored_as | join(', ')}) -%}
     {{ return(properties) }}
 {%- endmacro %}

@@ -4,17 +4,16 @@
 #}
 {% macro change_history(events, table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
 {%- if keys -%}
 select history.* from (
 {%- endif %}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
-where {{ key }} is not null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
+where {{ key }} is not null and {{ bound }}
 {%- if execute and cdc_lakehouse.applied_truncates() %}
 union all
-{{ cdc_lakehouse.truncated_rows(
-    table, events, cdc_lakehouse.arrived_until_this_run(table['bronze'])
-) }}
+{{ cdc_lakehouse.truncated_rows(table, events, bound) }}
 {%- endif %}
 {%- if keys %}
 ) as history
@@ -23,6 +22,6 @@ left semi join {{ keys }} as wanted
 {%- endif %}
 {%- for position in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
 union all
-{{ cdc_lakehouse.missing_rows(events, table, position, keys) }}
+{{ cdc_lakehouse.missing_rows(events, table, position, bound, keys) }}
 {%- endfor %}
 {%- endmacro %}

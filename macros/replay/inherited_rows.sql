@@ -7,7 +7,7 @@
 {%- set aliases = [] -%}
 {%- for _ in rows -%}{%- do aliases.append('row_' ~ loop.index0) -%}{%- endfor -%}
 {%- set known = {} -%}
-{%- for column in cdc_lakehouse.carried_names(table) -%}
+{%- for column in table['carried'] -%}
     {%- set values -%}
     coalesce(
         {%- for row in aliases %}

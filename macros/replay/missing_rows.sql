@@ -5,9 +5,9 @@
 
     A key with events of lower positions, first delivered behind that read, is not missing: their
     transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
-    left is missing, unless it has come again. `keys` narrows the keys looked at.
+    left is missing, unless it has come again. `bound` is the run's, `keys` narrows the keys looked at.
 #}
-{% macro missing_rows(events, table, position, keys=none) -%}
+{% macro missing_rows(events, table, position, bound, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set values = {
     'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
@@ -20,10 +20,9 @@
     'untyped_columns': 'cast(null as array<string>)',
     table['key']: 'history.' ~ key,
 } -%}
-{%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
 {%- set reads -%}
 (
-        select * from {{ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(table['bronze'])) }}
+        select * from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }}
         where op = 'r' and source_position = '{{ position }}' and {{ bound }}
     ) as reads
 {%- endset -%}

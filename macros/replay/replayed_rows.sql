@@ -10,7 +10,9 @@
 
     `keys` is a relation with the key's column. Runs statements.
 #}
-{% macro replayed_rows(events, table, keys) -%}
+{% macro replayed_rows(table, keys) -%}
+    {%- set key = '`' ~ table['key'] ~ '`' -%}
+    {%- set events = cdc_lakehouse.events_of_keys('events', table, keys) -%}
     {%- set rows = [cdc_lakehouse.scratch_rows(
         'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
     )] -%}
@@ -18,16 +20,35 @@
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
         {%- set at.is_done = true -%}
-        {%- if run_query('select 1 from ' ~ rows[-1] ~ ' where fold_replays limit 1').rows -%}
+        {%- set begun -%}
+            select distinct
+                {{ key }},
+                entry.place.source_epoch as fold_bound_epoch,
+                entry.place.position as fold_bound_position
+            from (select {{ key }}, explode(carried_columns) as entry from {{ rows[-1] }})
+            where not entry.is_known and entry.place.op = 'c'
+        {%- endset -%}
+        {%- if run_query(begun ~ ' limit 1').rows -%}
             {%- set former = cdc_lakehouse.scratch_rows(
-                'former_' ~ step, cdc_lakehouse.former_keys(events, table, rows[-1])
+                'former_' ~ step, cdc_lakehouse.former_keys(table, begun)
             ) -%}
             {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
+                {%- set former_keys = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
+                {%- set events = cdc_lakehouse.events_of_keys('events_' ~ step, table, former_keys) -%}
+                {%- set history -%}
+                    select
+                        {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
+                        {{ 'former.' if column == table['key'] else 'history.' }}`{{ column }}`,
+                        {%- endfor %}
+                        greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
+                        former.fold_bound_epoch,
+                        former.fold_bound_position
+                    from ({{ cdc_lakehouse.change_history(events, table, former_keys) }}) as history
+                    inner join {{ former }} as former
+                        on history.{{ key }} = former.former_key
+                {%- endset -%}
                 {%- do rows.append(cdc_lakehouse.scratch_rows(
-                    'replay_' ~ step,
-                    cdc_lakehouse.folded_rows(
-                        cdc_lakehouse.former_history(events, table, former), table, is_bounded=true
-                    )
+                    'replay_' ~ step, cdc_lakehouse.folded_rows(history, table, is_bounded=true)
                 )) -%}
                 {%- set at.is_done = false -%}
             {%- endif -%}

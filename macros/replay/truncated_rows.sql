@@ -20,7 +20,7 @@
 } -%}
 select distinct
     {{ cdc_lakehouse.event_values(table, values, 'truncates.%s') }}
-from {{ cdc_lakehouse.bronze_events(cdc_lakehouse.bronze_relation(table['bronze'])) }} as truncates
+from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }} as truncates
 inner join {{ rows }} as existing
     on
         truncates.source_epoch = existing.source_epoch

@@ -19,7 +19,7 @@
                 and silver.depends_on.nodes == [staging.unique_id]
                 and silver.config.unique_key == staging.config.meta['key']
                 and silver.unique_id in messages -%}
-                {%- set read_from = cdc_lakehouse.run_memory('read_from').get(silver.unique_id, {}) -%}
+                {%- set read_from = graph.setdefault('cdc_lakehouse.read_from', {}).get(silver.unique_id, {}) -%}
                 {%- set lower = read_from.get(bronze_table, bounds['upper']) -%}
                 {%- if lower < bounds['upper'] -%}
                     {%- do found.append({
@@ -27,7 +27,9 @@
                         'lower': lower,
                         'upper': bounds['upper'],
                         'staging': staging,
-                        'table': cdc_lakehouse.change_table(staging.name, staging.config.meta),
+                        'table': cdc_lakehouse.change_table(
+                            api.Relation.create(schema=staging.schema, identifier=staging.alias)
+                        ),
                         'silver': silver,
                         'is_unchanged': messages[silver.unique_id] == 'nothing new',
                     }) -%}

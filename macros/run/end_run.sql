@@ -1,7 +1,7 @@
 {# After a run: no scratch rows are left, and what its events show of the source is said. #}
 {% macro end_run() -%}
     {%- if execute -%}
-        {%- if cdc_lakehouse.run_memory('scratch') -%}{%- do cdc_lakehouse.clear_scratch_rows() -%}{%- endif -%}
+        {%- if graph.setdefault('cdc_lakehouse.scratch', {}) -%}{%- do cdc_lakehouse.clear_scratch_rows() -%}{%- endif -%}
         {%- if flags.WHICH in ['build', 'run', 'retry'] -%}
             {%- set arrived = cdc_lakehouse.arrived_tables() -%}
             {%- do cdc_lakehouse.warn_of_unlisted_fields(arrived) -%}

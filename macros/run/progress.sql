@@ -4,7 +4,7 @@
     commit, and dbt's cache of relations has them already.
 #}
 {% macro progress(relation) -%}
-    {%- set memory = cdc_lakehouse.run_memory('progress') -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.progress', {}) -%}
     {%- if relation | string not in memory -%}
         {%- set recorded = {} -%}
         {%- for name, value in modules.re.findall(

@@ -9,7 +9,7 @@
     {%- endif -%}
     {%- if cdc_lakehouse.decisions('complete_snapshots') -%}
         {%- for bronze_table in cdc_lakehouse.bronze_tables_of(model) -%}
-            {%- set taken = cdc_lakehouse.recorded_decisions(this, 'complete_snapshots.' ~ bronze_table) -%}
+            {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
             {%- if cdc_lakehouse.complete_snapshots(bronze_table) | reject('in', taken) | list -%}
                 {{ return(false) }}
             {%- endif -%}

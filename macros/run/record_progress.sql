@@ -16,7 +16,7 @@
             {%- endfor -%}
         {%- endfor -%}
         {#- for what comes after the run (see arrived_tables) -#}
-        {%- do cdc_lakehouse.run_memory('read_from').update({model.unique_id: read_from}) -%}
+        {%- do graph.setdefault('cdc_lakehouse.read_from', {}).update({model.unique_id: read_from}) -%}
         {%- if cdc_lakehouse.applied_truncates() -%}
             {%- do values.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
         {%- endif -%}

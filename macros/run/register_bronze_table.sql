@@ -19,7 +19,7 @@
         ) -%}
     {%- else -%}
         {%- if known -%}{%- do cdc_lakehouse.run_statement('drop table ' ~ table) -%}{%- endif -%}
-        {%- set folders = cdc_lakehouse.run_memory('bronze folders') -%}
+        {%- set folders = graph.setdefault('cdc_lakehouse.bronze folders', {}) -%}
         {%- if not folders -%}
             {%- for row in run_query(
                 "select distinct element_at(split(_metadata.file_path, '/'), -3) from text.`"

@@ -8,7 +8,7 @@
     cost follows what is new.
 #}
 {% macro run_bounds() -%}
-    {%- set memory = cdc_lakehouse.run_memory('bounds') -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
     {%- if execute and not memory -%}
         {%- set read = [] -%}
         {%- set read_to = {'selected': {}, 'others': {}} -%}

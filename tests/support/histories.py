@@ -429,8 +429,15 @@ class Placed:
         lane = self.outcome.lane
         value = form(event.op, row, lsn, event.time, lane.source_table, lane.connector)
         offset = None if event.offset is None else event.offset + base
+        # A record may come without a key, which the row has, too.
+        has_key = lane.name != "everything" or (event.offset or 0) % 7 != 3
         return kafka_record(
-            key, value, offset, self.outcome.lane.topic, event.partition, event.time
+            key if has_key else None,
+            value,
+            offset,
+            self.outcome.lane.topic,
+            event.partition,
+            event.time,
         )
 
     def __str__(self) -> str:

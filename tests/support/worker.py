@@ -85,7 +85,7 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
             assert parsed.success, parsed.exception
             _manifests[digest] = parsed.result
         manifest = _manifests[digest]
-        # What a run remembers, it keeps in the graph (macros/run/run_memory.sql).
+        # What the macros remember of a run, they keep in its graph.
         manifest.build_flat_graph()
     runner = dbtRunner(manifest=manifest, callbacks=[hear])
     result = runner.invoke(["--quiet", *arguments, *places])

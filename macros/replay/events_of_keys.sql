@@ -1,0 +1,19 @@
+{#
+    A temporary view with the typed change events of some keys (a relation with the key's
+    column), and with those whose Kafka key lacks the key's column: all others are left out
+    before any JSON is parsed. Its name; it is a model's own, by `name`. Spark analyses a view
+    of the catalogue for each query on it, and a temporary one once.
+#}
+{% macro events_of_keys(name, table, keys) -%}
+    {%- set view = [this.schema, this.identifier, name] | join('__') -%}
+    {%- set of_keys -%}
+        left semi join (
+            select `{{ table['key'] }}` as wanted_key from {{ keys }} union all select null
+        ) as wanted
+            on {{ cdc_lakehouse.key_value(table, has_row=false) | indent(16) }} <=> wanted.wanted_key
+    {%- endset -%}
+    {%- do cdc_lakehouse.run_statement(create_temporary_view(
+        view, cdc_lakehouse.change_events(table['bronze_relation'], table, of_keys)
+    )) -%}
+    {{ return(view) }}
+{%- endmacro %}
