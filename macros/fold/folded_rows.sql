@@ -82,56 +82,61 @@ versions as (
     union all
 
     select
-        {{ key }},
-        1 as fold_part,
+        stored.{{ key }},
+        version.fold_part,
         null as event_id,
         {%- for column in cdc_lakehouse.position_columns() %}
-        {{ column }},
+        version.{{ column }},
         {%- endfor %}
-        transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
+        version.unavailable_columns,
         {%- for column in carried + others %}
         null as `{{ column }}`,
         {%- endfor %}
         null as fold_bound_epoch,
         null as fold_bound_position,
-        carried_columns as fold_stored_columns
+        version.fold_stored_columns
 
     from stored
 
-    union all
-
-    select
-        {{ key }},
-        2 as fold_part,
-        null as event_id,
-        entry.place.op,
-        false as is_deleted,
-        entry.place.source_epoch,
-        entry.place.position as source_position,
-        entry.place.source_lsn,
-        entry.place.topic_generation,
-        entry.place.topic_partition,
-        entry.place.kafka_offset,
-        entry.place.changed_at,
-        null as ingested_at,
-        null as ingest_batch,
-        null as untyped_columns,
-        case when entry.place.op = 'r' then entry.place.position end as position_before_read,
-        null as last_read_at,
-        filter(
-            array({{ "'" ~ carried | join("', '") ~ "'" if carried }}),
-            name -> not (entry.is_known and name = entry.column_name)
-        ) as unavailable_columns,
-        {%- for column in carried + others %}
-        null as `{{ column }}`,
-        {%- endfor %}
-        null as fold_bound_epoch,
-        null as fold_bound_position,
-        null as fold_stored_columns
-
-    from (select {{ key }}, explode(carried_columns) as entry from stored)
-
-    where entry.place.op is not null
+    lateral view inline(concat(
+        array(struct(
+            1 as fold_part,
+            {%- for column in cdc_lakehouse.position_columns() %}
+            {{ column }} as {{ column }},
+            {%- endfor %}
+            transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
+            carried_columns as fold_stored_columns
+        )),
+        transform(
+            filter(carried_columns, entry -> entry.place.op is not null),
+            entry -> struct(
+                2 as fold_part,
+                entry.place.op as op,
+                false as is_deleted,
+                entry.place.source_epoch as source_epoch,
+                entry.place.position as source_position,
+                entry.place.source_lsn as source_lsn,
+                entry.place.topic_generation as topic_generation,
+                entry.place.topic_partition as topic_partition,
+                entry.place.kafka_offset as kafka_offset,
+                entry.place.changed_at as changed_at,
+                cast(null as timestamp) as ingested_at,
+                cast(null as bigint) as ingest_batch,
+                cast(null as array<string>) as untyped_columns,
+                case when entry.place.op = 'r' then entry.place.position end as position_before_read,
+                cast(null as timestamp) as last_read_at,
+                filter(
+                    cast(array({{ "'" ~ carried | join("', '") ~ "'" if carried }}) as array<string>),
+                    name -> not (entry.is_known and name = entry.column_name)
+                ) as unavailable_columns,
+                {{ cdc_lakehouse.carried_type() | indent(16) }} as fold_stored_columns
+            )
+        )
+    )) version as
+        fold_part,
+        {{ cdc_lakehouse.position_columns() | join(',\n        ') }},
+        unavailable_columns,
+        fold_stored_columns
     {%- endif %}
 
 ),
@@ -183,20 +188,6 @@ positions as (
 
 ),
 
-reads as (
-
-    select
-        *,
-        {#- of a column that a stored row carries, its own position is not known -#}
-        case
-            when fold_part < 2 and fold_delivered_before > source_position then source_position
-            else fold_delivered_before
-        end as fold_read_position
-
-    from positions
-
-),
-
 placed as (
 
     select
@@ -204,8 +195,10 @@ placed as (
         named_struct(
             'source_epoch', source_epoch,
             'position', case
-                when op = 'r' and fold_first_offset is not null then fold_read_position
-                else source_position
+                when op <> 'r' or fold_first_offset is null then source_position
+                {#- of a column that a stored row carries, its own position is not known #}
+                when fold_part < 2 and fold_delivered_before > source_position then source_position
+                else fold_delivered_before
             end,
             'read_rank', case when op <> 'r' then 0 when fold_first_offset is null then -1 else 1 end,
             'topic_generation', topic_generation,
@@ -216,23 +209,7 @@ placed as (
             'topic_partition', topic_partition
         ) as fold_place
 
-    from reads
-
-),
-
-counted as (
-
-    select * from placed
-    {%- if is_bounded %}
-
-    where
-        named_struct(
-            'epoch', fold_place.source_epoch,
-            'at', fold_place.position,
-            'rank', fold_place.read_rank
-        )
-        < named_struct('epoch', fold_bound_epoch, 'at', fold_bound_position, 'rank', 0)
-    {%- endif %}
+    from positions
 
 ),
 
@@ -246,7 +223,6 @@ reduced as (
             'delivery', -kafka_offset,
             'event_id', event_id,
             'fold_first_offset', fold_first_offset,
-            'fold_read_position', fold_read_position,
             'unavailable_columns', unavailable_columns,
             {%- for column in others %}
             '{{ column }}', `{{ column }}`,
@@ -289,7 +265,17 @@ reduced as (
         max(ingest_batch) as ingest_batch,
         max(last_read_at) as last_read_at
 
-    from counted
+    from placed
+    {%- if is_bounded %}
+
+    where
+        named_struct(
+            'epoch', fold_place.source_epoch,
+            'at', fold_place.position,
+            'rank', fold_place.read_rank
+        )
+        < named_struct('epoch', fold_bound_epoch, 'at', fold_bound_position, 'rank', 0)
+    {%- endif %}
 
     group by {{ key }}
 
@@ -299,6 +285,9 @@ described as (
 
     select
         *,
+        case
+            when fold_newest.fold_place.read_rank = 1 then fold_newest.fold_place.position
+        end as fold_position_before_read,
         {%- if carried %}
         transform(
             filter(
@@ -351,7 +340,7 @@ folded as (
         fold_newest.op,
         fold_newest.is_deleted,
         fold_newest.source_epoch,
-        greatest(fold_newest.source_position, fold_newest.fold_read_position) as source_position,
+        greatest(fold_newest.source_position, fold_newest.fold_place.position) as source_position,
         fold_newest.source_lsn,
         fold_newest.topic_generation,
         fold_newest.topic_partition,
@@ -360,7 +349,7 @@ folded as (
         fold_newest.ingested_at,
         ingest_batch,
         fold_newest.untyped_columns,
-        fold_newest.fold_read_position as position_before_read,
+        fold_position_before_read as position_before_read,
         last_read_at,
         carried_columns,
         {%- if stored %}
@@ -369,7 +358,7 @@ folded as (
             or fold_newest.fold_part = 0
             or not (
                 fold_newest.fold_first_offset <=> fold_stored.kafka_offset
-                and fold_newest.fold_read_position <=> fold_stored.position_before_read
+                and fold_position_before_read <=> fold_stored.position_before_read
                 and last_read_at <=> fold_stored.last_read_at
                 and carried_columns <=> fold_stored.carried_columns
             )
