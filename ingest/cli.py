@@ -20,7 +20,7 @@ from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.build import FollowUp
 from ingest.failures import explained
-from ingest.files import MEBIBYTE, FileReader
+from ingest.files import MEBIBYTE, FileReader, occasions
 from ingest.kafka import existing_topics, next_offsets, read_options, topic_state
 from ingest.registry import Registry
 from ingest.retry import retry_rejected
@@ -142,7 +142,8 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.FloatRange(min=0.1),
             metavar="SECONDS",
             help="how often --continuous looks for more; 0.2 s for Kafka, 1 s for paths and"
-            " 10 s for URLs where nothing is said",
+            " 10 s for URLs where nothing is said. A change below a local folder is seen at"
+            " once",
         ),
         click.option(
             "--metrics-port",
@@ -185,9 +186,11 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
             batches, options.then_build, continuous=options.continuous, stop=stop
         )
         is_done = reader.read_new(stop, follow_up.look)
-        while options.continuous and not stop:
-            stop.sleep(seconds)
-            is_done = reader.read_new(stop, follow_up.look) or is_done
+        if options.continuous and not stop:
+            for _ in occasions(paths, seconds, stop):
+                if stop:
+                    break
+                is_done = reader.read_new(stop, follow_up.look) or is_done
         # What goes on and on has done its work with the first batch.
         is_done = is_done or (options.continuous and batches.tally.read > 0)
         code = _code(batches, follow_up, options)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from watchfiles import watch
+from watchfiles._rust_notify import WatchfilesRustInternalError
 
 from ingest.batches import Batches
 from ingest.failures import SPARK_ERRORS, explanation
@@ -99,3 +105,29 @@ class FileReader:
                     self._landing.unreadable[file],
                     extra={"file": file.path},
                 )
+
+
+def occasions(paths: Sequence[str], seconds: float, stop: StopRequest) -> Iterator[None]:
+    """Yield when there may be something to read, and at a stop request.
+
+    That is after some seconds, as a network's file system may tell of nothing; and where
+    all paths are local folders, as soon as the system says that something changed there.
+    """
+    if all(Path(path).is_dir() for path in paths):
+        due = time.monotonic() + seconds
+        with suppress(OSError, WatchfilesRustInternalError):  # too many folders to watch
+            for changes in watch(
+                *paths,
+                watch_filter=None,
+                debounce=50,
+                step=10,
+                rust_timeout=100,
+                yield_on_timeout=True,
+                ignore_permission_denied=True,
+            ):
+                if changes or stop or time.monotonic() >= due:
+                    yield
+                    due = time.monotonic() + seconds
+    while True:
+        stop.sleep(seconds)
+        yield

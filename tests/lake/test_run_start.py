@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.records import Record, flattened, record
+from tests.support.scenario import order as outbox_order
 from tests.support.small_project import SOURCES, small_project
 
 pytestmark = pytest.mark.thorough
@@ -135,3 +136,16 @@ def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:
     assert lake.sql("select precious from bronze.customers") == [["1"]]
     lake.sql("drop table bronze.customers")
     names.run()
+
+
+def test_increment_of_four_models_is_26_statements(new_lake: NewLake) -> None:
+    """Six are dbt's own, and one is asked because a late event arrived."""
+    lake = new_lake()
+    models = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
+    lake.build([outbox_order("c", 1, 100, 0), outbox_order("u", 1, 120, 2)], *models)
+    late = outbox_order("u", 1, 110, 1)
+    lake.land([outbox_order("c", 2, 130, 3), late])
+    assert lake.ingest().code == 0
+    statements = lake.dbt("run", *models)["statements"]
+    assert len(lake.rows("silver.order_items")) == 2
+    assert len(statements) <= 26, "\n".join(statements)

@@ -227,9 +227,9 @@ class Lake:
         """Run a dbt command.
 
         Returns:
-            ``success``, ``error``, ``said`` (warnings and errors), ``target`` (the folder
-            of what dbt made), and of every node in ``nodes`` its ``status``, ``message``,
-            ``seconds`` and ``kind``.
+            ``success``, ``error``, ``said`` (warnings and errors), ``statements`` (SQL),
+            ``target`` (the folder of what dbt made), and of every node in ``nodes`` its
+            ``status``, ``message``, ``seconds`` and ``kind``.
         """
         self.spark.put(self)
         answer: dict[str, Any] = self.spark.ask("dbt", list(arguments), str(project))

@@ -60,13 +60,16 @@ def _value_of(option: str, arguments: list[str]) -> str:
 
 
 def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
-    """Run dbt; what each node came to, and what dbt warned of."""
+    """Run dbt; how each node ended, what dbt warned of, the statements that it ran."""
     said: list[str] = []
+    statements: list[str] = []
 
     def hear(event: EventMsg) -> None:
         info: Any = event.info  # a protobuf message, whose fields have no types
         if info.level in ("warn", "error"):
             said.append(str(info.msg))
+        if info.name == "SQLQuery":
+            statements.append(str(event.data.sql))
 
     # dbt parses anew where variables differ, so each set of them keeps its own result.
     given = yaml.safe_load(_value_of("--vars", arguments)) or {}
@@ -98,6 +101,7 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
         "success": result.success,
         "error": None if result.exception is None else str(result.exception),
         "said": said,
+        "statements": statements,
         "target": str(target),
         "nodes": {
             node.node.name: {
