@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from watchfiles import watch
-from watchfiles._rust_notify import WatchfilesRustInternalError
-
 from ingest.batches import Batches
 from ingest.failures import SPARK_ERRORS, explanation
 from ingest.landing import File, Landing, Ledger
@@ -114,6 +111,10 @@ def occasions(paths: Sequence[str], seconds: float, stop: StopRequest) -> Iterat
     all paths are local folders, as soon as the system says that something changed there.
     """
     if all(Path(path).is_dir() for path in paths):
+        # A cluster's package, which reads no local folders, is without it.
+        from watchfiles import watch
+        from watchfiles._rust_notify import WatchfilesRustInternalError
+
         due = time.monotonic() + seconds
         with suppress(OSError, WatchfilesRustInternalError):  # too many folders to watch
             for changes in watch(
