@@ -52,9 +52,18 @@ def report(part: str) -> str:
     return f"--junitxml={REPORTS / f'nightly-{part}.xml'}"
 
 
-def marked() -> int:
-    """Storms with faults, crashes at every point, mutants, and ten new seeds."""
-    return run(*PYTEST, "tests/servers", "-m", "nightly", report("marked"))
+MUTANTS = "tests/servers/test_mutants.py"
+
+
+def storms() -> int:
+    """Storms with faults, crashes at every point, and ten new seeds."""
+    others = ("tests/servers", "--ignore", MUTANTS, "-m", "nightly")
+    return run(*PYTEST, *others, report("storms"))
+
+
+def mutants() -> int:
+    """Wrong changes, each of which a test notices: one for each process at a time."""
+    return run(*PYTEST, MUTANTS, "-m", "nightly", "--dist", "load", report("mutants"))
 
 
 def newest_python() -> int:
@@ -82,7 +91,8 @@ def hudi_of_emr() -> int:
 
 
 PARTS: dict[str, Callable[[], int]] = {
-    "marked": marked,
+    "storms": storms,
+    "mutants": mutants,
     "python": newest_python,
     "hudi": hudi_of_emr,
 }
