@@ -8,13 +8,14 @@
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- if not sources -%}{{ return('') }}{%- endif -%}
     {%- set schema = sources[0].schema -%}
+    {%- set staging = cdc_lakehouse.generate_schema_name('staging', none) -%}
     {%- set read = [] -%}
     {%- set views = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.unique_id in selected_resources -%}
             {%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}
         {%- endif -%}
-        {%- if node.config.materialized == 'staging_view' -%}
+        {%- if node.config.materialized == 'staging_view' and node.schema == staging -%}
             {%- do views.append(load_relation(
                 api.Relation.create(schema=node.schema, identifier=node.alias)
             )) -%}
@@ -22,7 +23,7 @@
     {%- endfor -%}
     {#- where there is a view on bronze, both schemas are there -#}
     {%- if not views | select | list -%}
-        {%- for name in [schema, cdc_lakehouse.generate_schema_name('staging', none)] -%}
+        {%- for name in [schema, staging] -%}
             {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
         {%- endfor -%}
     {%- endif -%}
