@@ -6,10 +6,10 @@
 {% macro applied_truncates() -%}
     {%- set decisions = {} -%}
     {%- for position in cdc_lakehouse.progress(this).get('truncates', '').split() -%}
-        {%- do decisions.update({cdc_lakehouse.position_text(position): 'apply'}) -%}
+        {%- do decisions.update({cdc_lakehouse._position_text(position): 'apply'}) -%}
     {%- endfor -%}
     {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
-        {%- do decisions.update({cdc_lakehouse.position_text(named): decision}) -%}
+        {%- do decisions.update({cdc_lakehouse._position_text(named): decision}) -%}
     {%- endfor -%}
     {%- set positions = [] -%}
     {%- for position, decision in decisions.items() if decision == 'apply' -%}

@@ -8,13 +8,13 @@
     {%- set named = (given.get(bronze_table) or []) if given is mapping else [] -%}
     {%- set positions = [] -%}
     {%- for position in ([named] if named is string or named is number else named) -%}
-        {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
+        {%- do positions.append(cdc_lakehouse._position_text(position)) -%}
     {%- endfor -%}
     {%- if relation is not none -%}
         {%- for position in cdc_lakehouse.progress(relation).get(
             'complete_snapshots.' ~ bronze_table, ''
         ).split() -%}
-            {%- do positions.append(cdc_lakehouse.position_text(position)) -%}
+            {%- do positions.append(cdc_lakehouse._position_text(position)) -%}
         {%- endfor -%}
     {%- endif -%}
     {{ return(positions | unique | sort | list) }}

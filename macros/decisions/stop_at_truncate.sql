@@ -13,7 +13,7 @@
     {%- endfor -%}
     {%- set decided = [] -%}
     {%- for named in cdc_lakehouse.decisions('truncates') -%}
-        {%- do decided.append(cdc_lakehouse.position_text(named)) -%}
+        {%- do decided.append(cdc_lakehouse._position_text(named)) -%}
     {%- endfor -%}
     {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
         {%- for position in bounds['truncates'] if position not in decided -%}

@@ -147,10 +147,10 @@ typed as (
         {%- elif column in carried_names %}
         case
             when not is_deleted and not array_contains(unavailable_columns, '{{ column }}')
-                then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }}
+                then {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }}
         end
         {%- else %}
-        case when not is_deleted then {{ cdc_lakehouse.typed('row_image.`' ~ column ~ '`', type) }} end
+        case when not is_deleted then {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }} end
         {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
         {%- endfor %}
 
@@ -178,9 +178,9 @@ checked as (
         end as untyped_columns,
         nullif(concat_ws('; ',
             {%- for column in key_columns %}
-            {%- set text = cdc_lakehouse.key_text(table, column) %}
+            {%- set text = cdc_lakehouse._key_text(table, column) %}
             {%- set type = table['columns'][column] %}
-            {%- set value = cdc_lakehouse.typed(text, type) if table['key_columns'] else '`' ~ key ~ '`' %}
+            {%- set value = cdc_lakehouse._typed(text, type) if table['key_columns'] else '`' ~ key ~ '`' %}
             case
                 when {{ text }} is null then 'no {{ column }}, which is the key'
                 when {{ value }} is null

@@ -1,17 +1,17 @@
 {#
     The key of an event: its column's value or, of a key of several columns, their values
     joined by `-` (in which a `-` of a value's own is `\-`), null where one is missing. `has_row` as
-    of key_text.
+    of _key_text.
 #}
 {% macro key_value(table, has_row=true) -%}
 {%- if not table['key_columns'] -%}
-{{ cdc_lakehouse.typed(cdc_lakehouse.key_text(table, table['key'], has_row), table['columns'][table['key']]) }}
+{{ cdc_lakehouse._typed(cdc_lakehouse._key_text(table, table['key'], has_row), table['columns'][table['key']]) }}
 {%- else -%}
 concat(
     {%- for column in table['key_columns'] %}
-    {%- set text = cdc_lakehouse.key_text(table, column, has_row) %}
+    {%- set text = cdc_lakehouse._key_text(table, column, has_row) %}
     replace(replace(
-        cast({{ cdc_lakehouse.typed(text, table['columns'][column]) }} as string), '\\', '\\\\'
+        cast({{ cdc_lakehouse._typed(text, table['columns'][column]) }} as string), '\\', '\\\\'
     ), '-', '\\-')
     {{- ",\n    '-'," if not loop.last }}
     {%- endfor %}

@@ -5,7 +5,7 @@
 {% macro carried_type(value='null') -%}
 cast(
     {{ value }} as array<struct<
-        column_name: string, is_known: boolean, place: {{ cdc_lakehouse.place_type() | indent(8) }}
+        column_name: string, is_known: boolean, place: {{ cdc_lakehouse._place_type() | indent(8) }}
     >>
 )
 {%- endmacro %}

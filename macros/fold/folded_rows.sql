@@ -16,10 +16,10 @@
     yields more than one version: itself (part 1) and one for each carried column (part 2).
 
     Columns of the result besides the row's own: `fold_replays` (the row does not tell; see
-    needs_replay) and, with `stored`, `fold_changed` (it differs from the stored row),
+    _needs_replay) and, with `stored`, `fold_changed` (it differs from the stored row),
     `fold_kept` (the columns whose value is the stored row's), `fold_late` and
     `fold_deleted` (the lowest positions of an event older than the stored row and of a
-    delete: another key's row may have waited for them; see rows_to_write).
+    delete: another key's row may have waited for them; see _rows_to_write).
 
     `events` is a query of event_columns; with `is_bounded` it also has `fold_bound_epoch` and
     `fold_bound_position`, and only what stands before that place counts.
@@ -313,7 +313,7 @@ described as (
                     'is_known', false,
                     {#- a place of nulls, and not null itself: Spark's interpreted
                         projections fail on a null struct in an array #}
-                    'place', from_json('{}', '{{ cdc_lakehouse.place_type() }}')
+                    'place', from_json('{}', '{{ cdc_lakehouse._place_type() }}')
                 )
             end
         ) as carried_columns
@@ -381,7 +381,7 @@ folded as (
         fold_lowest_delete as fold_deleted,
         {%- endif %}
         coalesce(
-            {{ cdc_lakehouse.needs_replay(stored) | indent(12) }}, false
+            {{ cdc_lakehouse._needs_replay(stored) | indent(12) }}, false
         ) as fold_replays
 
     from described

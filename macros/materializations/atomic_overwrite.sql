@@ -9,7 +9,7 @@
 {% materialization atomic_overwrite, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- do cdc_lakehouse.check_config(existing) -%}
+    {%- do cdc_lakehouse._check_config(existing) -%}
     {#- Equal states give equal rows: the newest commit of each input, and the model's text. Asked
         before the rows are computed, so that the next run sees a commit of meanwhile. -#}
     {%- set state = [local_md5(compiled_code)] -%}
@@ -35,9 +35,9 @@
         {%- for row in run_query('describe query select * from ' ~ rows) -%}
             {%- do types.update({row[0]: row[1]}) -%}
         {%- endfor -%}
-        {%- do cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
-            {{ cdc_lakehouse.insert_statement(target_relation, rows, types) }}
+            {{ cdc_lakehouse._insert_statement(target_relation, rows, types) }}
         {%- endcall -%}
         {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record(this, {'inputs': state}) -%}{%- endif -%}
     {%- endif -%}

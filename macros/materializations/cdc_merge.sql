@@ -13,7 +13,7 @@
 {% materialization cdc_merge, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- do cdc_lakehouse.check_config(existing) -%}
+    {%- do cdc_lakehouse._check_config(existing) -%}
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
@@ -33,12 +33,12 @@
         {%- elif is_fold -%}
             {%- set asked = 'count(*), count_if(fold_replays)' -%}
         {%- endif -%}
-        {%- set described = cdc_lakehouse.described_rows(rows, asked) -%}
+        {%- set described = cdc_lakehouse._described_rows(rows, asked) -%}
         {%- set types = described['types'] -%}
-        {%- set columns = cdc_lakehouse.create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- set state = {'rows': rows, 'is_empty': described['values'][0] == 0, 'kept': false} -%}
         {%- if is_fold -%}
-            {%- do state.update(cdc_lakehouse.rows_to_write(
+            {%- do state.update(cdc_lakehouse._rows_to_write(
                 rows, described['values'], columns, is_increment
             )) -%}
         {%- endif -%}
@@ -53,7 +53,7 @@
                 ) -%}
             {%- endif -%}
             {%- call statement('main') -%}
-                {{ cdc_lakehouse.insert_statement(
+                {{ cdc_lakehouse._insert_statement(
                     target_relation, state['rows'], types,
                     overwrite=not is_increment, kept=state['kept']
                 ) }}

@@ -22,6 +22,6 @@ left semi join {{ keys }} as wanted
 {%- endif %}
 {%- for position in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
 union all
-{{ cdc_lakehouse.missing_rows(events, table, position, bound, keys) }}
+{{ cdc_lakehouse._missing_rows(events, table, position, bound, keys) }}
 {%- endfor %}
 {%- endmacro %}

@@ -1,5 +1,5 @@
 {#
-    The rows that the whole history of some keys gives (see needs_replay), as a subquery, in
+    The rows that the whole history of some keys gives (see _needs_replay), as a subquery, in
     the columns that folded_rows yields without stored rows.
 
     A row that a key change began lacks the values that its create left out: they are those of
@@ -12,7 +12,7 @@
 #}
 {% macro replayed_rows(table, keys) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set events = cdc_lakehouse.events_of_keys('events', table, keys) -%}
+    {%- set events = cdc_lakehouse._events_of_keys('events', table, keys) -%}
     {%- set rows = [cdc_lakehouse.scratch_rows(
         'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
     )] -%}
@@ -30,11 +30,11 @@
         {%- endset -%}
         {%- if run_query(begun ~ ' limit 1').rows -%}
             {%- set former = cdc_lakehouse.scratch_rows(
-                'former_' ~ step, cdc_lakehouse.former_keys(table, begun)
+                'former_' ~ step, cdc_lakehouse._former_keys(table, begun)
             ) -%}
             {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
-                {%- set former_keys = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
-                {%- set events = cdc_lakehouse.events_of_keys('events_' ~ step, table, former_keys) -%}
+                {%- set wanted = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
+                {%- set events = cdc_lakehouse._events_of_keys('events_' ~ step, table, wanted) -%}
                 {%- set history -%}
                     select
                         {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
@@ -43,7 +43,7 @@
                         greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
                         former.fold_bound_epoch,
                         former.fold_bound_position
-                    from ({{ cdc_lakehouse.change_history(events, table, former_keys) }}) as history
+                    from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
                     inner join {{ former }} as former
                         on history.{{ key }} = former.former_key
                 {%- endset -%}
@@ -54,5 +54,5 @@
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
-    {{ return('(' ~ cdc_lakehouse.inherited_rows(table, rows) ~ ')') }}
+    {{ return('(' ~ cdc_lakehouse._inherited_rows(table, rows) ~ ')') }}
 {%- endmacro %}

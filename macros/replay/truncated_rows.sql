@@ -19,7 +19,7 @@
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct
-    {{ cdc_lakehouse.event_values(table, values, 'truncates.%s') }}
+    {{ cdc_lakehouse._event_values(table, values, 'truncates.%s') }}
 from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }} as truncates
 inner join {{ rows }} as existing
     on

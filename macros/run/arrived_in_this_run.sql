@@ -10,7 +10,7 @@
     {%- set recorded = cdc_lakehouse.progress(this) -%}
     {%- set lower = [] -%}
     {%- for input in cdc_lakehouse.inputs_of(model) if input['name'] == input_name -%}
-        {%- set upper = cdc_lakehouse.upper_bounds(input) -%}
+        {%- set upper = cdc_lakehouse._upper_bounds(input) -%}
         {%- for name, batch in upper.items() -%}
             {#- a table of an earlier version has one number for an input -#}
             {%- set read_to = recorded.get(
@@ -19,7 +19,7 @@
             {%- if read_to < batch -%}{%- do lower.append(read_to) -%}{%- endif -%}
         {%- endfor -%}
         {%- if lower and input.get('relation') is none -%}
-            {{ return(cdc_lakehouse.arrived_between(lower | min, upper.values() | max)) }}
+            {{ return(cdc_lakehouse._arrived_between(lower | min, upper.values() | max)) }}
         {%- elif lower -%}
             {{ return(
                 'ingest_batch > ' ~ lower | min ~ ' and ingest_batch <= ' ~ upper.values() | max

@@ -3,9 +3,9 @@
     {%- if execute -%}
         {%- if graph.setdefault('cdc_lakehouse.scratch', {}) -%}{%- do cdc_lakehouse.clear_scratch_rows() -%}{%- endif -%}
         {%- if flags.WHICH in ['build', 'run', 'retry'] -%}
-            {%- set arrived = cdc_lakehouse.arrived_tables() -%}
-            {%- do cdc_lakehouse.warn_of_unlisted_fields(arrived) -%}
-            {%- do cdc_lakehouse.warn_of_restored_source(arrived) -%}
+            {%- set arrived = cdc_lakehouse._arrived_tables() -%}
+            {%- do cdc_lakehouse._warn_of_unlisted_fields(arrived) -%}
+            {%- do cdc_lakehouse._warn_of_restored_source(arrived) -%}
         {%- endif -%}
     {%- endif -%}
 {%- endmacro %}

@@ -8,7 +8,7 @@
         {{ return(false) }}
     {%- endif -%}
     {%- if cdc_lakehouse.decisions('complete_snapshots') -%}
-        {%- for bronze_table in cdc_lakehouse.bronze_tables_of(model) -%}
+        {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
             {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
             {%- if cdc_lakehouse.complete_snapshots(bronze_table) | reject('in', taken) | list -%}
                 {{ return(false) }}

@@ -15,7 +15,7 @@
         {%- for node in graph.nodes.values() if node.resource_type == 'model'
             and node.config.materialized != 'staging_view' -%}
             {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
-            {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}{%- endif -%}
+            {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
             {%- if node.config.materialized == 'cdc_merge' -%}
                 {%- set recorded = cdc_lakehouse.progress(
                     api.Relation.create(schema=node.schema, identifier=node.alias)
@@ -39,7 +39,7 @@
                         case when op = 't' then source_position end
                     ), ' ')
                 from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
-                where {{ cdc_lakehouse.arrived_between(lower, 99991231235959999) }}
+                where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
             {%- endset -%}
             {%- do queries.append(query) -%}
         {%- endfor -%}

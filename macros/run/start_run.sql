@@ -6,7 +6,7 @@
     {%- if execute -%}
         {%- set is_build = flags.WHICH in ['build', 'run', 'retry'] -%}
         {%- if is_build -%}{%- do cdc_lakehouse.stop_at_unlisted_model() -%}{%- endif -%}
-        {%- do cdc_lakehouse.register_bronze() -%}
+        {%- do cdc_lakehouse._register_bronze() -%}
         {%- do cdc_lakehouse.run_bounds() -%}
         {%- if is_build -%}
             {%- do cdc_lakehouse.stop_at_truncate() -%}

@@ -2,7 +2,7 @@
     True for a key whose row does not tell what the newest version is, so that its events are
     folded again from bronze (see replayed_rows). Used in folded_rows.
 #}
-{% macro needs_replay(stored) -%}
+{% macro _needs_replay(stored) -%}
 {#- a create after a key change: what it left out is in another key's row -#}
 exists(
     carried_columns,

@@ -7,7 +7,7 @@
     transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
     left is missing, unless it has come again. `bound` is the run's, `keys` narrows the keys looked at.
 #}
-{% macro missing_rows(events, table, position, bound, keys=none) -%}
+{% macro _missing_rows(events, table, position, bound, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set values = {
     'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
@@ -27,7 +27,7 @@
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
-    {{ cdc_lakehouse.event_values(table, values, 'max(snapshot.%s)') }}
+    {{ cdc_lakehouse._event_values(table, values, 'max(snapshot.%s)') }}
 from (
     select
         events.{{ key }},

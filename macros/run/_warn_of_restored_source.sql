@@ -2,9 +2,9 @@
     After a run: warn where new events of a table arrived and every one of them lost. A source
     that was restored starts its log again, below those that are stored; its topic then needs
     a higher epoch. Events delivered once more lose too, and are not meant. `arrived` is what
-    arrived_tables found.
+    _arrived_tables found.
 #}
-{% macro warn_of_restored_source(arrived) -%}
+{% macro _warn_of_restored_source(arrived) -%}
     {%- for table in arrived if table['is_unchanged'] -%}
         {%- set silver = table['silver'].schema ~ '.' ~ table['silver'].alias -%}
         {%- set events = table['staging'].schema ~ '.' ~ table['staging'].alias -%}
@@ -17,7 +17,7 @@
             ~ ' and before.ingest_batch <= ' ~ table['lower']
             ~ ' where arrived.' ~ key ~ ' is not null and arrived.kafka_offset >'
             ~ ' (select coalesce(max(kafka_offset), -1) from ' ~ silver ~ ')'
-            ~ ' and ' ~ cdc_lakehouse.arrived_between(table['lower'], table['upper'])
+            ~ ' and ' ~ cdc_lakehouse._arrived_between(table['lower'], table['upper'])
               | replace('ingest_', 'arrived.ingest_')
         ).rows[0][0] -%}
         {%- if unseen -%}

@@ -2,7 +2,7 @@
     A position as bronze has it, from what a variable or a table's property names: a whole
     number is PostgreSQL's LSN, which earlier versions recorded so.
 #}
-{% macro position_text(named) -%}
+{% macro _position_text(named) -%}
     {%- set text = named | string -%}
     {{ return('%016x' | format(text | int) if modules.re.fullmatch('0|[1-9][0-9]*', text) else text) }}
 {%- endmacro %}

@@ -4,7 +4,7 @@
     before any JSON is parsed. Its name; it is a model's own, by `name`. Spark analyses a view
     of the catalogue for each query on it, and a temporary one once.
 #}
-{% macro events_of_keys(name, table, keys) -%}
+{% macro _events_of_keys(name, table, keys) -%}
     {%- set view = [this.schema, this.identifier, name] | join('__') -%}
     {%- set of_keys -%}
         left semi join (

@@ -9,7 +9,7 @@
     back later, behind that commit, they would end every build (HoodieRollbackException). A
     delete of nothing rolls them back.
 #}
-{% macro create_or_alter_table(relation, existing, types, rows) -%}
+{% macro _create_or_alter_table(relation, existing, types, rows) -%}
     {%- set wanted = {} -%}
     {%- for column, type in types.items() if not column.startswith('fold_') -%}
         {%- do wanted.update({column: type}) -%}
@@ -43,7 +43,7 @@
             {{ partition_cols(label='partitioned by') }}
             {{ location_clause() }}
             tblproperties (
-                {%- for name, value in cdc_lakehouse.table_properties().items() -%}
+                {%- for name, value in cdc_lakehouse._table_properties().items() -%}
                     '{{ name }}' = '{{ value }}'{{ ', ' if not loop.last }}
                 {%- endfor -%}
             )

@@ -4,7 +4,7 @@
     number for all of them would not do: an ingest commits a batch table by table, so that a
     run may see the batch in one of them and not yet in another.
 #}
-{% macro upper_bounds(input) -%}
+{% macro _upper_bounds(input) -%}
     {%- if input.get('relation') is none -%}
         {{ return({input['name']: cdc_lakehouse.run_bounds().get(input['name'], {}).get('upper', 0)}) }}
     {%- endif -%}

@@ -1,12 +1,12 @@
 {#
     The statement that writes rows to a table, in one commit: all of them (`overwrite`), or as
-    an upsert by the table's key (see table_properties). By position, so in the table's own
+    an upsert by the table's key (see _table_properties). By position, so in the table's own
     order of columns. `types` are those of `rows`.
 
     An upsert replaces whole rows. What they do not bring is taken from the stored ones: the
     columns that `fold_kept` names (where `kept`), and those that the model no longer has.
 #}
-{% macro insert_statement(target, rows, types, overwrite=true, kept=false) -%}
+{% macro _insert_statement(target, rows, types, overwrite=true, kept=false) -%}
 {%- set key = config.get('unique_key') -%}
 {%- set stored_types = cdc_lakehouse.stored_columns(target) -%}
 {%- set dropped = stored_types.keys() | reject('in', types) | list -%}

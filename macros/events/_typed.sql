@@ -12,7 +12,7 @@
     without a scale, as `{"scale": …, "value": …}`. Null where it is none, or beyond 38 digits.
     The scale of the declared `decimal(p,s)` must be the source's.
 #}
-{% macro typed(text, type) -%}
+{% macro _typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}
         {{ text }}
     {%- elif type == 'bpchar' -%}

@@ -5,7 +5,7 @@
     waited for a delete or a late event of this increment. `counts` are those that cdc_merge
     asks for. Runs statements.
 #}
-{% macro rows_to_write(rows, counts, columns, is_increment) -%}
+{% macro _rows_to_write(rows, counts, columns, is_increment) -%}
     {%- set table = graph['cdc_lakehouse.folds'][model.unique_id] -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set keys = [] -%}

@@ -2,7 +2,7 @@
     True for the rows of bronze with `low < ingest_batch <= high`. Its partitions, by
     `ingest_date`, are the first eight digits of the batch.
 #}
-{% macro arrived_between(low, high) -%}
+{% macro _arrived_between(low, high) -%}
     {%- set dates = [] -%}
     {%- for batch in [low, high] -%}
         {%- set digits = '%017d' % batch -%}

@@ -2,7 +2,7 @@
     The text of a key's column in an event. A delete in the envelope may bring its key in
     Kafka's key only, which is all that there is before the row is parsed (`has_row`).
 #}
-{% macro key_text(table, column, has_row=true) -%}
+{% macro _key_text(table, column, has_row=true) -%}
 {%- set name = table['source_names'][column] -%}
 coalesce(
     {{ 'row_image.`' ~ column ~ '`,' if has_row }}

@@ -2,7 +2,7 @@
     The rows of the first relation in `rows`, with the values that they lack from the rows of
     their former keys in the others, nearest first (see replayed_rows).
 #}
-{% macro inherited_rows(table, rows) -%}
+{% macro _inherited_rows(table, rows) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set aliases = [] -%}
 {%- for _ in rows -%}{%- do aliases.append('row_' ~ loop.index0) -%}{%- endfor -%}

@@ -15,9 +15,9 @@
     column's value changes, as it does with a delete, which empties it. An overwrite replaces all
     partitions, whatever dbt-spark has set in the session. A value may hold what a folder's
     name cannot. What of this cannot change while the table is there is text in
-    `lakehouse.stored_as` (see check_config).
+    `lakehouse.stored_as` (see _check_config).
 #}
-{% macro table_properties() -%}
+{% macro _table_properties() -%}
     {%- set properties = {
         'type': 'cow',
         'hoodie.write.table.version': '6',

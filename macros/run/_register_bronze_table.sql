@@ -3,7 +3,7 @@
     its `location`, both empty where there is none. One of an earlier version is registered
     again, with its new columns.
 #}
-{% macro register_bronze_table(name, table, known, location) -%}
+{% macro _register_bronze_table(name, table, known, location) -%}
     {%- set ours = cdc_lakehouse.schema_folder(table.split('.')[0]) ~ '/' ~ name -%}
     {%- if known and location != ours -%}
         {{ exceptions.raise_compiler_error(

@@ -3,7 +3,7 @@
     `values` (SQL by column), null for the table's other columns, and else `otherwise`, SQL with
     `%s` for the column's name.
 #}
-{% macro event_values(table, values, otherwise) -%}
+{% macro _event_values(table, values, otherwise) -%}
 {%- for column in cdc_lakehouse.event_columns(table) %}
     {%- if column in values %}
     {{ values[column] }}

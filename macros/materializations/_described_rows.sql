@@ -2,7 +2,7 @@
     Of a relation's rows a mapping with `types`, the type of each column by name in their order,
     and `values`, those of some aggregates (SQL): one statement for what decides about a write.
 #}
-{% macro described_rows(relation, aggregates) -%}
+{% macro _described_rows(relation, aggregates) -%}
     {%- set row = run_query(
         'select typeof(first(struct(*))), ' ~ aggregates ~ ' from ' ~ relation
     ).rows[0] -%}

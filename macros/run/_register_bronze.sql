@@ -4,7 +4,7 @@
     one of a source's name at another location is somebody else's, and ends the run. A table
     notes its location, so that the next run need not ask where the schema's tables are.
 #}
-{% macro register_bronze() -%}
+{% macro _register_bronze() -%}
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- if not sources -%}{{ return('') }}{%- endif -%}
     {%- set schema = sources[0].schema -%}
@@ -13,7 +13,7 @@
     {%- set views = [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if node.unique_id in selected_resources -%}
-            {%- do read.extend(cdc_lakehouse.bronze_tables_of(node)) -%}
+            {%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}
         {%- endif -%}
         {%- if node.config.materialized == 'staging_view' and node.schema == staging -%}
             {%- do views.append(load_relation(
@@ -44,7 +44,7 @@
                 {%- do cdc_lakehouse.run_statement('refresh table ' ~ table) -%}
             {%- endif -%}
         {%- else -%}
-            {%- do cdc_lakehouse.register_bronze_table(source.name, table, text, location) -%}
+            {%- do cdc_lakehouse._register_bronze_table(source.name, table, text, location) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -3,7 +3,7 @@
     it ended (see replayed_rows). A delete and a create with one position are a key change.
     `begun` is a query of key and place.
 #}
-{% macro former_keys(table, begun) -%}
+{% macro _former_keys(table, begun) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set of_begun -%}
     left semi join ({{ begun }}) as wanted

@@ -6,7 +6,7 @@
     another. `lower` is where this model was before the run: others, which read the same and are
     behind, do not count.
 #}
-{% macro arrived_tables() -%}
+{% macro _arrived_tables() -%}
     {%- set found = [] -%}
     {%- set messages = {} -%}
     {%- for result in results if result.status == 'success' -%}

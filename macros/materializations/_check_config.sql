@@ -4,7 +4,7 @@
     that of the table that is there (`existing`): Hudi would go on in the old way, or write a key
     twice. A table of an earlier version has recorded nothing.
 #}
-{% macro check_config(existing) -%}
+{% macro _check_config(existing) -%}
     {%- set schema_changes = ['ignore', 'append_new_columns', 'fail'] -%}
     {%- set where = "model '" ~ model.name ~ "': " -%}
     {%- for setting in [
@@ -71,7 +71,7 @@
         ) }}
     {%- endif -%}
     {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing -%}
-    {%- set wanted = cdc_lakehouse.table_properties()['lakehouse.stored_as'] -%}
+    {%- set wanted = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
     {%- if existing and before != wanted -%}
         {{ exceptions.raise_compiler_error(
             existing ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ wanted

@@ -1,5 +1,5 @@
 {# The type of a place (see folded_rows), as the text that a cast takes. #}
-{% macro place_type() -%}
+{% macro _place_type() -%}
 struct<
     source_epoch: int,
     position: string,

@@ -1,9 +1,9 @@
 {#
     After a run: name each field that arrived and that no model lists, a new column at the
-    source. Its values are in bronze and in no silver row. `arrived` is what arrived_tables
+    source. Its values are in bronze and in no silver row. `arrived` is what _arrived_tables
     found.
 #}
-{% macro warn_of_unlisted_fields(arrived) -%}
+{% macro _warn_of_unlisted_fields(arrived) -%}
     {%- set queries = [] -%}
     {%- for table in arrived -%}
         {%- set listed = table['table']['source_names'].values() | join("', '") -%}
@@ -12,7 +12,7 @@
             ~ table['staging'].schema ~ '.' ~ table['staging'].alias
             ~ ' lateral view explode(fields) field as name'
             ~ " where name not like '\\_\\_%' and name not in ('" ~ listed ~ "') and "
-            ~ cdc_lakehouse.arrived_between(table['lower'], table['upper'])
+            ~ cdc_lakehouse._arrived_between(table['lower'], table['upper'])
             ~ ' order by name limit 200)'
         ) -%}
     {%- endfor -%}
