@@ -47,8 +47,8 @@ UPSERTS = {"hoodie.spark.sql.insert.into.operation": "upsert"}
 
 
 def table_properties() -> dict[str, str]:
-    """The properties that the macro ``table_properties`` gives every table."""
-    macro = Path("macros/materializations/table_properties.sql").read_text(encoding="utf-8")
+    """The properties that the macro ``_table_properties`` gives every table."""
+    macro = Path("macros/materializations/_table_properties.sql").read_text(encoding="utf-8")
     return dict(re.findall(r"'([\w.]+)': '(\w+)'", macro))
 
 
