@@ -41,15 +41,20 @@ LEFT_ALONE = {
     "small files are left alone": {"hoodie.parquet.small.file.limit": "0"},
 }
 MERGE = "with MERGE in place of an insert"
-NEEDED = {"type", "hoodie.write.table.version", "hoodie.write.auto.upgrade"}
-# What the materialization cdc_merge sets for its tables.
-UPSERTS = {"hoodie.spark.sql.insert.into.operation": "upsert"}
+NEEDED = {
+    "type",
+    "hoodie.write.table.version",
+    "hoodie.write.auto.upgrade",
+    "hoodie.spark.sql.insert.into.operation",
+}
 
 
-def table_properties() -> dict[str, str]:
-    """The properties that the macro ``_table_properties`` gives every table."""
-    macro = Path("macros/materializations/_table_properties.sql").read_text(encoding="utf-8")
-    return dict(re.findall(r"'([\w.]+)': '(\w+)'", macro))
+def table_properties(*, partitioned: bool = False) -> dict[str, str]:
+    """The properties that the macro ``_table_properties`` gives a silver table."""
+    macro = Path("macros/materializations/_table_properties.sql")
+    always, condition, more = macro.read_text().partition("if config.get('partition_by')")
+    assert condition
+    return dict(re.findall(r"'([\w.]+)': '(\w+)'", always + more * partitioned))
 
 
 def variants() -> dict[str, dict[str, str]]:
@@ -64,7 +69,7 @@ def variants() -> dict[str, dict[str, str]]:
     for name, extra in LEFT_ALONE.items():
         found[f"with {name}"] = ours | extra
     found[MERGE] = dict(ours)
-    return {name: settings | UPSERTS for name, settings in found.items()}
+    return found
 
 
 @click.command("benchmarks.settings", help=__doc__, context_settings=STYLE)

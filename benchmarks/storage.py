@@ -8,7 +8,6 @@ table is read before and after a compaction. Prints medians.
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import statistics
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.settings import COLUMNS, UPSERTS, table_properties
+from benchmarks.settings import COLUMNS, table_properties
 from lake.command import STYLE, run, version
 
 INCREMENT = 1_000
@@ -29,22 +28,16 @@ ROUNDS = 4
 READ = "select count(*), sum(length(body)), max(source_lsn) from {table}"
 
 
-def partition_properties() -> dict[str, str]:
-    """The properties that the macro ``partition_properties`` gives a partitioned table."""
-    macro = Path("macros/materializations/partition_properties.sql")
-    return dict(re.findall(r"'([\w.]+)': '(\w+)'", macro.read_text(encoding="utf-8")))
-
-
 def ways(rows: int) -> dict[str, tuple[str, dict[str, str]]]:
     """Of each way to store a table its partition column, if any, and its properties."""
-    ours = table_properties() | UPSERTS
+    ours = table_properties()
     buckets = {
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": str(max(1, rows // ROWS_A_BUCKET)),
     }
     return {
         "cow": ("", ours),
-        "cow, partitioned": ("part", ours | partition_properties()),
+        "cow, partitioned": ("part", table_properties(partitioned=True)),
         "cow, bucket index": ("", ours | buckets),
         "mor": ("", ours | {"type": "mor"}),
         "mor, bucket index": ("", ours | {"type": "mor"} | buckets),

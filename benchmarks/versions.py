@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from benchmarks.settings import UPSERTS, table_properties
+from benchmarks.settings import table_properties
 from lake.command import STYLE, run, version
 
 STRETCH = 25
@@ -47,9 +47,7 @@ def measure(commits: int, folder: Path) -> None:
     spark = spark_session()
     seconds: dict[str, dict[str, list[float]]] = {}
     for number, (name, properties) in enumerate(kept().items()):
-        listed = ", ".join(
-            f"'{key}' = '{value}'" for key, value in (properties | UPSERTS).items()
-        )
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in properties.items())
         for kind in ("upsert", "overwrite"):
             spark.sql(
                 f"create table {kind}_{number} (id bigint, name string) using hudi"

@@ -117,7 +117,7 @@ def test_hudi_options_are_known(models: list[Node]) -> None:
             if name.startswith("org/apache/hudi/") and name.endswith(".class")
             for option in re.findall(rb"hoodie\.[\w.]+", classes.read(name))
         }
-    used = set(table_properties())
+    used = set(table_properties(partitioned=True))
     for model in models:
         for setting in ("tblproperties", "options"):
             used |= set(model["config"].get(setting) or {})
