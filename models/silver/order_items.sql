@@ -14,30 +14,18 @@ orders as (
 
 ),
 
-{#
-    An order whose lines are not known (a change left them out, and nothing before it
-    brought them) says nothing about them.
-#}
-known_orders as (
-
-    select * from orders
-
-    where not coalesce({{ is_unknown('order_items') }}, false)
-
-),
-
 lines as (
 
     select
-        known_orders.*,
+        orders.*,
         exploded.line.*,
         exploded.line_number
 
-    from known_orders
+    from orders
 
         lateral view posexplode(
             from_json(
-                known_orders.order_items,
+                orders.order_items,
                 'array<struct<
                     product_id: int,
                     unit_price: decimal(12, 4),
@@ -47,7 +35,7 @@ lines as (
             )
         ) exploded as line_number, line
 
-    where not known_orders.is_deleted
+    where not orders.is_deleted
 
 ),
 
@@ -79,8 +67,9 @@ present as (
 
 {#
     A line taken off an order has no event of its own: the order arrives without it. A
-    deleted order arrives as a key and nothing else. Either way, what was held for that
-    order and did not just come is gone.
+    deleted order arrives as a key and nothing else, and so may one that has come to a new
+    key: its lines are unknown until the old key's events are here. Either way, what was held
+    for that order and did not just come is gone.
 #}
 previous as (
 
@@ -95,21 +84,21 @@ previous as (
             null as quantity,
             null as discount,
             null as revenue,
-            known_orders.op,
+            orders.op,
             true as is_deleted,
-            known_orders.source_epoch,
-            known_orders.source_position,
-            known_orders.source_lsn,
-            known_orders.kafka_offset,
-            known_orders.changed_at,
-            known_orders.ingested_at,
-            known_orders.ingest_batch,
+            orders.source_epoch,
+            orders.source_position,
+            orders.source_lsn,
+            orders.kafka_offset,
+            orders.changed_at,
+            orders.ingested_at,
+            orders.ingest_batch,
             -1 as line_number
 
         from {{ this }} as held
 
-        inner join known_orders
-            on held.order_id = known_orders.order_id
+        inner join orders
+            on held.order_id = orders.order_id
 
         where not held.is_deleted
 

@@ -8,6 +8,7 @@ nothing where others share their builds, whose late events have rows folded agai
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tests.support.histories import LANES, Lane, Outcome
 from tests.support.records import START_MS
@@ -15,6 +16,7 @@ from tests.support.reference import Event
 
 EMPLOYEE = frozenset({"employee"})
 DATE = frozenset({"shipped_date"})
+LINES = '[{"product_id": 11, "unit_price": 14, "quantity": %d, "discount": 0}]'
 
 
 def written() -> dict[Lane, list[Outcome]]:
@@ -29,6 +31,7 @@ def written() -> dict[Lane, list[Outcome]]:
             _value_of_a_former_key_that_comes_late(),
             _first_delivery_behind_another(),
             _change_that_a_lost_read_is_behind_of(),
+            _lines_that_a_key_change_brings_late(),
         ],
     }
     lanes = {lane.name: lane for lane in LANES}
@@ -112,3 +115,18 @@ def _change_that_a_lost_read_is_behind_of() -> list[list[Event]]:
     """A read lost to a change of a higher offset; a newer one has a lower offset."""
     read = _event("r", None, 5, "read")
     return [[_event("c", 10, 0), read, _event("u", 50, 9)], [_event("u", 60, 3, "new")]]
+
+
+def _lines_that_a_key_change_brings_late() -> list[list[Event]]:
+    """The lines of the row that the key had before are not those of the row that came."""
+    first = _with_lines(_event("c", 10, 0, key=1), LINES % 3)
+    came = _with_lines(_event("c", 30, 3, key=1), None)
+    former = _with_lines(_event("c", 20, 2), LINES % 5)
+    return [[first], [_event("d", 15, 1, key=1), came], [former, _event("d", 30, 4)]]
+
+
+def _with_lines(event: Event, lines: str | None) -> Event:
+    if lines is not None:
+        return replace(event, values={**event.values, "order_items": lines})
+    left = {name: value for name, value in event.values.items() if name != "order_items"}
+    return replace(event, values=left, missing=event.missing | {"order_items"})
