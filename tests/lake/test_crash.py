@@ -30,8 +30,8 @@ from tests.support.project import PROJECT
 
 
 def creation_of(table: str) -> str:
-    """The point at which a table has no properties yet, as a regular expression."""
-    return rf"^write .*{table.replace('.', '.db/')}/.hoodie/hoodie.properties$"
+    """The first point at which a table has a folder of Hudi's and no properties yet."""
+    return rf"^\w+ .*{table.replace('.', '.db/')}/\.hoodie/"
 
 
 def commit_of(table: str) -> tuple[str, str, str, str]:
@@ -108,14 +108,18 @@ def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:
 def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
     small: SmallLake,
 ) -> None:
-    """A kill may leave an empty hoodie.properties, which no build gets past by itself."""
+    """A kill may leave no hoodie.properties or an empty one, which stops every build."""
     work = small.builds[0]
-    (image,) = work.images.at(creation_of("silver.orders"))
-    work.images.restore(image, work.lake)
-    with pytest.raises(
-        AssertionError, match="TableNotFoundException: Hoodie table not found"
-    ):
-        work.check_rerun()
+    without, empty = work.images.at(
+        creation_of("silver.orders"), r"^write .*silver.db/orders/.hoodie/hoodie.properties"
+    )
+    for image, error in [
+        (without, "HoodieIOException: Could not load Hoodie properties"),
+        (empty, "TableNotFoundException: Hoodie table not found"),
+    ]:
+        work.images.restore(image, work.lake)
+        with pytest.raises(AssertionError, match=error):
+            work.check_rerun()
     shutil.rmtree(work.lake.tables.path("silver.orders"))
     work.check_rerun()
 
