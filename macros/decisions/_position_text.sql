@@ -1,6 +1,6 @@
 {#
-    A position as bronze has it, from what a variable or a table's property names: a whole
-    number is PostgreSQL's LSN, which earlier versions recorded so.
+    A position as bronze has it, from what a variable or a property names: a whole number is
+    PostgreSQL's LSN.
 #}
 {% macro _position_text(named) -%}
     {%- set text = named | string -%}

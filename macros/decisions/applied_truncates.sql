@@ -1,7 +1,6 @@
 {#
-    The positions of the truncates to apply to this model's table: those that the variable
-    `cdc_lakehouse_truncates` says, and those that it has applied before, but for what the
-    variable says to ignore.
+    The positions of the truncates to apply to this model's table: those of the variable
+    `cdc_lakehouse_truncates`, and those applied before that it does not say to ignore.
 #}
 {% macro applied_truncates() -%}
     {%- set decisions = {} -%}

@@ -1,7 +1,7 @@
 {#
-    The positions of the snapshots of a bronze table that held every row that there was, oldest
-    first: those that the variable `cdc_lakehouse_complete_snapshots` names, and those that a
-    table (`relation`, where one is given) has taken in before.
+    The positions of the snapshots that held every row of a bronze table, oldest first: those of
+    the variable `cdc_lakehouse_complete_snapshots`, and those that the table `relation` has
+    applied before.
 #}
 {% macro complete_snapshots(bronze_table, relation=none) -%}
     {%- set given = cdc_lakehouse.decisions('complete_snapshots') -%}

@@ -1,7 +1,7 @@
 {#
-    What the variable `cdc_lakehouse_<kind>` says. The hooks at the start of a run ask first, and
-    their answer is kept: a variable that a project sets below this package's name reaches the
-    package's hooks, and not the project's own models.
+    What the variable `cdc_lakehouse_<kind>` says. The hook at the start asks first, and its
+    answer is kept: a variable that a project sets below this package's name does not reach the
+    project's own models.
 #}
 {% macro decisions(kind) -%}
     {%- set said = var('cdc_lakehouse_' ~ kind, {}) -%}

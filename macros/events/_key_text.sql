@@ -1,6 +1,6 @@
 {#
-    The text of a key's column in an event. A delete in the envelope may bring its key in
-    Kafka's key only, which is all that there is before the row is parsed (`has_row`).
+    The text of a key's column in an event. A delete in the envelope may bring it in Kafka's key
+    only, which is all that there is before the row is parsed (`has_row`).
 #}
 {% macro _key_text(table, column, has_row=true) -%}
 {%- set name = table['source_names'][column] -%}

@@ -1,16 +1,14 @@
 {#
     A column's text as the type that the source has, null where it is none.
 
-    Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds
-    where its column has three digits or fewer, an instant as ISO text in UTC, and all of
-    them as ISO text with `time.precision.mode=isostring`. A number beyond what PostgreSQL
-    can hold (4714 BC to 5874897, or 294246 of a timestamp) means infinity, or a time
-    that 64 bits do not hold.
+    Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds up to
+    three digits, an instant as ISO text, and all of them as ISO text with
+    `time.precision.mode=isostring`. A number beyond what PostgreSQL can hold (4714 BC to
+    5874897, or 294246 of a timestamp) means infinity.
 
-    `base64` is a number as Debezium sends it with `decimal.handling.mode=precise`: the unscaled
-    number's bytes in base64, highest first, negative where the first bit is set; of a `numeric`
-    without a scale, as `{"scale": …, "value": …}`. Null where it is none, or beyond 38 digits.
-    The scale of the declared `decimal(p,s)` must be the source's.
+    `base64`: with `decimal.handling.mode=precise` a number comes as its unscaled bytes, highest
+    first, negative where the first bit is set; a `numeric` without a scale as `{"scale": …,
+    "value": …}`.
 #}
 {% macro _typed(text, type) -%}
     {%- if type in ['string', 'json'] -%}
@@ -19,22 +17,21 @@
         rtrim({{ text }})
     {%- elif type == 'date' -%}
         coalesce(
-            case
-                when try_cast({{ text }} as int) between -2440588 and 2145042905
-                    then date_add(date'1970-01-01', try_cast({{ text }} as int))
-            end,
+            if(
+                try_cast({{ text }} as int) between -2440588 and 2145042905,
+                date_add(date'1970-01-01', try_cast({{ text }} as int)), null
+            ),
             try_cast({{ text }} as date)
         )
     {%- elif type.startswith('timestamp') -%}
         {%- set is_coarse = modules.re.fullmatch('timestamp\\([0-3]\\)', type) -%}
         {%- set unit, per_millisecond = ('millis', 1) if is_coarse else ('micros', 1000) -%}
         coalesce(
-            case
-                when
-                    try_cast({{ text }} as bigint) between {{ -210866803200000 * per_millisecond }}
-                    and {{ 9223371331200000 * per_millisecond - 1 }}
-                    then timestamp_{{ unit }}(try_cast({{ text }} as bigint))
-            end,
+            if(
+                try_cast({{ text }} as bigint) between {{ -210866803200000 * per_millisecond }}
+                and {{ 9223371331200000 * per_millisecond - 1 }},
+                timestamp_{{ unit }}(try_cast({{ text }} as bigint)), null
+            ),
             try_cast({{ text }} as timestamp)
         )
     {%- elif type.endswith(' base64') -%}

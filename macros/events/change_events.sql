@@ -1,18 +1,15 @@
 {#
-    The typed change events of a bronze table, one row per event, in the columns that the
-    model declares under `meta` (see change_table).
-
-    `rejection` says why an event has no key, `unavailable_columns` which values it did not
-    bring, `untyped_columns` which values their types cannot hold: these are null. Of a delete
-    only the key is typed: the rest is the key's old row, or made-up defaults, and
-    `untyped_columns` is null. Columns are read as text first, so that a value of the wrong
-    type is seen.
-
-    Args: `bronze`, a relation; `table`, the declaration, where it is not the model's; `only`, a
-    semi join that narrows the rows `bronze` before their JSON is parsed.
+    The typed change events of a bronze table, one row each: `rejection` says why an event has
+    no key, `fields` which fields it has, `unavailable_columns` which values it did not bring,
+    `untyped_columns` which values their types cannot hold: these are null. Of a delete only the
+    key is typed: the rest is the old row, or made-up defaults. Columns are read as text first,
+    so that a value of the wrong type is seen.
 #}
 {% macro change_events(bronze, table=none, only='') -%}
-{%- set table = table or cdc_lakehouse.change_table(this) -%}
+{%- if not table -%}
+    {%- if execute -%}{%- do cdc_lakehouse._check_change_table(model.name, model.config.meta) -%}{%- endif -%}
+    {%- set table = cdc_lakehouse.change_table(this) -%}
+{%- endif -%}
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set carried_names = table['carried'] -%}
@@ -25,42 +22,20 @@
     'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields'
 ] -%}
 with
-
 events as (
-
     select bronze.* from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
-
     {{ only | indent(4) }}
-
     where bronze.op <> 't'
-
 ),
 
 {#
-    The row is the value itself in the flattened form, `after` (or `before`, for a
-    delete) in the envelope, and either may sit in a `payload` beside its `schema`.
-
-    A generator and not a function, here and for the row, because Spark folds the projections of a
-    function into each other, and would parse the text once for every use of a field.
+    The row is the value itself in the flattened form, `after` or (of a delete) `before` in the
+    envelope; either may sit in a `payload` beside its `schema`. Parsed by a generator, here and
+    below: of a function Spark would parse the text once for every use of a field.
 #}
-opened as (
-
+row_texts as (
     select
         events.*,
-        outside.*
-
-    from events
-
-    lateral view inline(array(from_json(
-        value, '__op string, before string, after string, schema string, payload string'
-    ))) outside as flat_op, before_row, after_row, outer_schema, payload
-
-),
-
-row_texts as (
-
-    select
-        *,
         case
             when flat_op is not null then value
             when payload is null or outer_schema is null
@@ -69,13 +44,13 @@ row_texts as (
             when op = 'd' then get_json_object(payload, '$.before')
             else get_json_object(payload, '$.after')
         end as row_text
-
-    from opened
-
+    from events
+    lateral view inline(array(from_json(
+        value, '__op string, before string, after string, schema string, payload string'
+    ))) outside as flat_op, before_row, after_row, outer_schema, payload
 ),
 
 texts as (
-
     select
         row_texts.*,
         source_ts as changed_at,
@@ -83,9 +58,7 @@ texts as (
         coalesce(op = 'd' or lower(row_image.__deleted) = 'true', false) as is_deleted,
         json_object_keys(row_text) as fields,
         row_image
-
     from row_texts
-
     lateral view explode(array(cast(
         from_json(
             coalesce(nullif(row_text, ''), '{}'),
@@ -96,82 +69,60 @@ texts as (
             {%- for column in table['source_names'] %}, `{{ column }}`: string{% endfor %}
         >
     ))) opened_row as row_image
-
 ),
 
 sent as (
-
     select
         *,
-        {%- if carried_names %}
-        case
-            when is_deleted then array()
-            else transform(
-                filter(
-                    array(
-                        {%- for column in carried_names %}
-                        struct('{{ column }}' as name, row_image.`{{ column }}` as text)
-                        {{- ',' if not loop.last }}
-                        {%- endfor %}
-                    ),
-                    {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's
-                    placeholder comes in base64, that of an array of texts as its one element. #}
-                value -> coalesce(value.text in (
+        transform(
+            filter(
+                cast(array(
+                    {%- for column in carried_names %}
+                    struct('{{ column }}' as name, row_image.`{{ column }}` as text){{ ',' if not loop.last }}
+                    {%- endfor %}
+                ) as array<struct<name: string, text: string>>),
+                {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's
+                placeholder comes in base64, that of an array of texts as its one element. #}
+                value -> not is_deleted and coalesce(value.text in (
                     '{{ placeholder }}',
                     base64(cast('{{ placeholder }}' as binary)),
                     '["{{ placeholder }}"]'
                 ), false)
-                ),
-                value -> value.name
-            )
-        end as unavailable_columns
-        {%- else %}
-        cast(array() as array<string>) as unavailable_columns
-        {%- endif %}
-
+            ),
+            value -> value.name
+        ) as unavailable_columns
     from texts
-
 ),
 
 typed as (
-
     select
-        {{ passed | join(',\n        ') }},
-        key,
-        row_image,
-        unavailable_columns,
+        {{ passed | join(', ') }}, key, row_image, unavailable_columns,
         {%- for column in table['columns'] %}
         {%- set type = table['columns'][column] %}
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
-        {%- elif column in carried_names %}
-        case
-            when not is_deleted and not array_contains(unavailable_columns, '{{ column }}')
-                then {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }}
-        end
         {%- else %}
-        case when not is_deleted then {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }} end
+        if(
+            not is_deleted {{- " and not array_contains(unavailable_columns, '%s')" % column if column in carried_names }},
+            {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }}, null
+        )
         {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
         {%- endfor %}
-
     from sent
-
 ),
 
 checked as (
-
     select
-        {{ passed | join(',\n        ') }},
-        unavailable_columns,
+        {{ passed | join(', ') }}, unavailable_columns,
         `{{ table['columns'] | join('`, `') }}`,
         case
             when not is_deleted then filter(
                 cast(array(
                     {%- for column in table['columns']
                         if column not in [key] + key_columns + carried_names %}
-                    if(`{{ column }}` is null and row_image.`{{ column }}` is not null, '{{ column }}', null)
-                    {{- ',' if not loop.last }}
+                    if(`{{ column }}` is null and row_image.`{{ column }}` is not null, '{{ column }}', null),
                     {%- endfor %}
+                    null
                 ) as array<string>),
                 name -> name is not null
             )
@@ -189,9 +140,7 @@ checked as (
             {{- ',' if not loop.last }}
             {%- endfor %}
         ), '') as rejection
-
     from typed
-
 )
 
 select * from checked

@@ -3,7 +3,7 @@
     {{ return(
         ['event_id', 'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn',
          'topic_generation', 'topic_partition', 'kafka_offset', 'changed_at', 'ingested_at',
-         'ingest_batch', 'unavailable_columns', 'untyped_columns']
+         'ingest_batch', 'unavailable_columns', 'untyped_columns', 'fields']
         + table['columns'].keys() | list
     ) }}
 {%- endmacro %}

@@ -1,7 +1,6 @@
 {#
-    The key of an event: its column's value or, of a key of several columns, their values
-    joined by `-` (in which a `-` of a value's own is `\-`), null where one is missing. `has_row` as
-    of _key_text.
+    An event's key: its column's value or, of several columns, their values joined by `-` (`\-`
+    where a value has one), null where one is missing. `has_row` as of _key_text.
 #}
 {% macro key_value(table, has_row=true) -%}
 {%- if not table['key_columns'] -%}

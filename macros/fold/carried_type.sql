@@ -1,11 +1,13 @@
 {#
-    A value of the type of `carried_columns`: one entry for each column that the newest event
-    left out, with the place that its value comes from, or from which on it is unknown.
+    The type of `carried_columns`: of each column that the newest event left out the place (see
+    _places) that its value comes from, or from which on it is unknown.
 #}
-{% macro carried_type(value='null') -%}
-cast(
-    {{ value }} as array<struct<
-        column_name: string, is_known: boolean, place: {{ cdc_lakehouse._place_type() | indent(8) }}
-    >>
-)
+{% macro carried_type() -%}
+array<struct<
+    column_name: string, is_known: boolean, place: struct<
+        source_epoch: int, position: string, read_rank: int, topic_generation: int,
+        kafka_offset: bigint, changed_at: timestamp, op: string, source_lsn: bigint,
+        topic_partition: string
+    >
+>>
 {%- endmacro %}

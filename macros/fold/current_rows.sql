@@ -1,26 +1,15 @@
 {#
-    The rows of a silver table: of every key the newest version, deletes marked. The first
-    build and a full refresh fold all of bronze, an increment what arrived and the stored rows
-    of its keys. Used with the materialization cdc_merge, which finds the declaration of
-    `events` in the graph.
+    The rows of a silver table: of every key the newest version, deletes marked. The first build
+    and a full refresh fold all of bronze, an increment what arrived and the stored rows of its
+    keys.
 
     An applied truncate is an event of every key that has one before it: of the keys that
     arrived, and, when it arrives itself, of all stored ones.
-
-    Args: `events`, the staging model (a relation), which declares key and columns.
 #}
 {% macro current_rows(events) -%}
 {%- set table = cdc_lakehouse.change_table(events) -%}
 {%- if execute -%}
-    {%- do graph.setdefault('cdc_lakehouse.folds', {}).update(
-        {model.unique_id: table}
-    ) -%}
-    {%- if config.get('unique_key') not in [none, table['key']] -%}
-        {{ exceptions.raise_compiler_error(
-            "model '" ~ model.name ~ "': setting 'unique_key' is '" ~ config.get('unique_key')
-            ~ "'; the key of its change table is '" ~ table['key'] ~ "'"
-        ) }}
-    {%- endif -%}
+    {%- do graph.setdefault('cdc_lakehouse.folds', {}).update({model.unique_id: table}) -%}
 {%- endif -%}
 {%- if not cdc_lakehouse.reads_increment() -%}
 {{ cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table), table) }}

@@ -1,6 +1,7 @@
 {#
-    The columns that follow a silver row's own: which event the row comes from, and what
-    the fold must remember of its key (see folded_rows). `carried_columns` comes after them.
+    The columns that follow a silver row's own, before `carried_columns`: which event the row
+    comes from, and what the fold must remember of its key. Events have all of them but the last
+    two.
 #}
 {% macro position_columns() -%}
     {{ return([

@@ -1,83 +1,58 @@
 {#
-    Stop at a setting of dbt's that these materializations do not support, as it would be
-    ignored without a word, and at a way to store a table that cannot work, or is another than
-    that of the table that is there (`existing`): Hudi would go on in the old way, or write a key
-    twice. A table of an earlier version has recorded nothing.
+    Stop at a setting of dbt's that would be ignored without a word, and at a way to store a
+    table that cannot work, or is not that of the existing table: Hudi would go on in the old
+    way, or write a key twice.
 #}
 {% macro _check_config(existing) -%}
+    {%- set materialization = 'the materialization ' ~ config.get('materialized') -%}
     {%- set schema_changes = ['ignore', 'append_new_columns', 'fail'] -%}
-    {%- set where = "model '" ~ model.name ~ "': " -%}
+    {%- set properties = config.get('tblproperties') or {} -%}
+    {%- set index = properties.get('hoodie.index.type', '') | upper -%}
+    {%- set key = config.get('unique_key') -%}
+    {%- set key_of_fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id, {}).get('key', key) -%}
+    {%- set partition = config.get('partition_by') -%}
+    {%- set stored_as = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
+    {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing else stored_as -%}
+    {%- set errors = [] -%}
     {%- for setting in [
         'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
         'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size'
     ] if config.get(setting) -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting '" ~ setting ~ "' is not supported by the materialization "
-            ~ config.get('materialized')
-        ) }}
+        {%- do errors.append("setting '" ~ setting ~ "' is not supported by " ~ materialization) -%}
     {%- endfor -%}
-    {%- if config.get('file_format') != 'hudi' -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'file_format' is '" ~ config.get('file_format')
-            ~ "'; the materialization " ~ config.get('materialized') ~ ' writes hudi'
-        ) }}
-    {%- endif -%}
-    {%- if config.get('unique_key') is not string -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'unique_key' is " ~ config.get('unique_key')
-            ~ '; it is the name of one column'
-        ) }}
-    {%- endif -%}
-    {%- if (config.get('persist_docs') or {}).values() | select | list -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'persist_docs' is not supported: Hudi makes a commit of each"
-            ~ ' column\'s comment'
-        ) }}
-    {%- endif -%}
-    {%- if config.get('on_schema_change', 'ignore') not in schema_changes -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'on_schema_change' is '" ~ config.get('on_schema_change')
-            ~ "'; supported: " ~ schema_changes | join(', ')
-        ) }}
-    {%- endif -%}
-    {%- set properties = config.get('tblproperties') or {} -%}
-    {%- set index = properties.get('hoodie.index.type', '') | upper -%}
-    {%- set partition = config.get('partition_by') -%}
-    {%- if properties.get('type', 'cow') not in ['cow', 'mor'] -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "table property 'type' is '" ~ properties['type'] ~ "'; supported: cow, mor"
-        ) }}
-    {%- endif -%}
-    {%- if partition and (
-        config.get('materialized') != 'cdc_merge'
-        or partition is not string
-        or partition == config.get('unique_key')
-    ) -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "setting 'partition_by' is " ~ partition ~ '; it is the name of one'
-            ~ ' column, not the key, of a model of the materialization cdc_merge'
-        ) }}
-    {%- endif -%}
-    {%- if partition and index not in ['', 'GLOBAL_SIMPLE'] -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "table property 'hoodie.index.type' is '" ~ index ~ "': with 'partition_by'"
-            ~ ' only GLOBAL_SIMPLE finds a row whose partition has changed'
-        ) }}
-    {%- endif -%}
-    {%- if index == 'BUCKET' and 'hoodie.bucket.index.num.buckets' not in properties -%}
-        {{ exceptions.raise_compiler_error(
-            where ~ "a bucket index needs the table property 'hoodie.bucket.index.num.buckets',"
-            ~ ' which cannot be changed later'
-        ) }}
-    {%- endif -%}
-    {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing -%}
-    {%- set wanted = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
-    {%- if existing and before != wanted -%}
-        {{ exceptions.raise_compiler_error(
-            existing ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ wanted
+    {%- for is_wrong, error in [
+        (config.get('file_format') != 'hudi',
+            "setting 'file_format' is '" ~ config.get('file_format') ~ "'; " ~ materialization
+            ~ ' writes hudi'),
+        (key is not string, "setting 'unique_key' is " ~ key ~ '; it is the name of one column'),
+        (key is string and key != key_of_fold,
+            "setting 'unique_key' is '" ~ key ~ "'; the key of its change table is '" ~ key_of_fold ~ "'"),
+        ((config.get('persist_docs') or {}).values() | select | list,
+            "setting 'persist_docs' is not supported: Hudi makes a commit of each column's comment"),
+        (config.get('on_schema_change', 'ignore') not in schema_changes,
+            "setting 'on_schema_change' is '" ~ config.get('on_schema_change') ~ "'; supported: "
+            ~ schema_changes | join(', ')),
+        (properties.get('type', 'cow') not in ['cow', 'mor'],
+            "table property 'type' is '" ~ properties.get('type') ~ "'; supported: cow, mor"),
+        (partition and (
+            config.get('materialized') != 'cdc_merge' or partition is not string or partition == key
+        ),
+            "setting 'partition_by' is " ~ partition ~ '; it is the name of one column, not the key,'
+            ~ ' of a model of the materialization cdc_merge'),
+        (partition and index not in ['', 'GLOBAL_SIMPLE'],
+            "table property 'hoodie.index.type' is '" ~ index ~ "': with 'partition_by' only"
+            ~ ' GLOBAL_SIMPLE finds a row whose partition has changed'),
+        (index == 'BUCKET' and 'hoodie.bucket.index.num.buckets' not in properties,
+            "a bucket index needs the table property 'hoodie.bucket.index.num.buckets', which cannot"
+            ~ ' be changed later'),
+        (before != stored_as,
+            this ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ stored_as
             ~ '. Drop the table and build it again: dbt run-operation drop_table'
-            ~ " --args '{table: " ~ existing.schema ~ '.' ~ existing.identifier ~ "}'"
-            ~ ' (docs/storage.md)'
-        ) }}
+            ~ " --args '{table: " ~ this.schema ~ '.' ~ this.identifier ~ "}' (docs/storage.md)"),
+    ] if is_wrong -%}
+        {%- do errors.append(error) -%}
+    {%- endfor -%}
+    {%- if errors -%}
+        {{ exceptions.raise_compiler_error("model '" ~ model.name ~ "': " ~ errors | join('; ')) }}
     {%- endif -%}
 {%- endmacro %}

@@ -1,13 +1,11 @@
 {#
-    Make sure that a table is there and has the columns of the rows to write, as
-    `on_schema_change` says; the list of the columns to write. `types` maps name to type; what
-    starts with `fold_` is not of the table (see folded_rows).
+    Make sure that a table exists and has the columns of the rows to write, as
+    `on_schema_change` says; the list of these. Columns named `fold_…` are not of the table.
 
-    The table is created before it is filled: a `create table as select` that is killed leaves
-    files that no catalogue knows, and the next one refuses to go there. Hudi records a new
-    column in a commit of its own, and does not look for unfinished ones before it; rolled
-    back later, behind that commit, they would end every build (HoodieRollbackException). A
-    delete of nothing rolls them back.
+    The table is created empty: a `create table as select` that is killed leaves files that no
+    catalogue knows, and the next one refuses to go there. Before a column is added, a delete of
+    nothing rolls back unfinished commits: after Hudi's commit of the column, their rollback
+    would end every build (HoodieRollbackException).
 #}
 {% macro _create_or_alter_table(relation, existing, types, rows) -%}
     {%- set wanted = {} -%}
@@ -27,15 +25,20 @@
         {%- do wanted.update({partition: wanted.pop(partition)}) -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
-        {%- do get_assert_columns_equivalent(
-            'select `' ~ wanted | join('`, `') ~ '` from ' ~ rows
-        ) -%}
+        {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows) -%}
     {%- endif -%}
+    {%- set stored = cdc_lakehouse.stored_columns(relation) if existing else {} -%}
+    {%- set added = [] -%}
     {%- set definitions = [] -%}
-    {%- if not existing -%}
-        {%- for column, type in wanted.items() -%}
+    {%- for column, type in wanted.items() -%}
+        {%- if column not in stored -%}
+            {%- do added.append(column) -%}
             {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
-        {%- endfor -%}
+        {%- elif stored[column] != type.split('<')[0] -%}
+            {%- do cdc_lakehouse.stop_at_type_change(relation, column, stored[column], type) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not existing -%}
         {%- call statement('create_table') -%}
             create table if not exists {{ relation }} ({{ definitions | join(', ') }})
             {{ file_format_clause() }}
@@ -51,16 +54,6 @@
         {%- do graph.setdefault('cdc_lakehouse.columns', {}).update({relation | string: wanted}) -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
-    {%- set stored = cdc_lakehouse.stored_columns(relation) -%}
-    {%- set added = [] -%}
-    {%- for column, type in wanted.items() -%}
-        {%- if column not in stored -%}
-            {%- do added.append(column) -%}
-            {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
-        {%- elif stored[column] != type.split('<')[0] -%}
-            {%- do cdc_lakehouse.stop_at_type_change(relation, column, stored[column], type) -%}
-        {%- endif -%}
-    {%- endfor -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
     {%- if mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
         {{ exceptions.raise_compiler_error(

@@ -1,6 +1,6 @@
 {#
-    Of a relation's rows a mapping with `types`, the type of each column by name in their order,
-    and `values`, those of some aggregates (SQL): one statement for what decides about a write.
+    Of a relation's rows `types`, each column's type by name in order, and `values`, those of
+    some aggregates, in one statement.
 #}
 {% macro _described_rows(relation, aggregates) -%}
     {%- set row = run_query(

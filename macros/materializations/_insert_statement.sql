@@ -1,10 +1,9 @@
 {#
-    The statement that writes rows to a table, in one commit: all of them (`overwrite`), or as
-    an upsert by the table's key (see _table_properties). By position, so in the table's own
-    order of columns. `types` are those of `rows`.
+    The statement that writes rows to a table in one commit: all of them, or as an upsert by the
+    table's key (see _table_properties). By position, so in the table's own order of columns.
 
-    An upsert replaces whole rows. What they do not bring is taken from the stored ones: the
-    columns that `fold_kept` names (where `kept`), and those that the model no longer has.
+    An upsert replaces whole rows. What they do not bring is the stored row's: the columns that
+    `fold_kept` names (where `kept`), and those that the model no longer has.
 #}
 {% macro _insert_statement(target, rows, types, overwrite=true, kept=false) -%}
 {%- set key = config.get('unique_key') -%}
@@ -16,10 +15,7 @@ select
     {% if column in dropped -%}
         {{ 'null' if overwrite else 'stored.`' ~ column ~ '`' }}
     {%- elif kept and column != key and column not in cdc_lakehouse.position_columns() -%}
-        case
-            when array_contains(incoming.fold_kept, '{{ column }}') then stored.`{{ column }}`
-            else incoming.`{{ column }}`
-        end
+        if(array_contains(incoming.fold_kept, '{{ column }}'), stored.`{{ column }}`, incoming.`{{ column }}`)
     {%- else -%}
         incoming.`{{ column }}`
     {%- endif %} as `{{ column }}`

@@ -1,28 +1,18 @@
 {#
-    What to write of the rows that folded_rows yielded: a mapping of `rows` (a relation),
-    `is_empty`, and `kept` (whether some values are the stored row's). Keys whose row does not
-    tell are replayed first, and with them the rows that a key change began and that had
-    waited for a delete or a late event of this increment. `counts` are those that cdc_merge
-    asks for. Runs statements.
+    What to write of the rows that folded_rows yielded: `rows` (a relation), `is_empty`, and
+    `kept` (whether some values are the stored row's). Keys whose versions do not tell are
+    replayed first, and with them the rows that a key change began and that had waited for a
+    delete or a late event of this increment.
 #}
 {% macro _rows_to_write(rows, counts, columns, is_increment) -%}
     {%- set table = graph['cdc_lakehouse.folds'][model.unique_id] -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set keys = [] -%}
-    {%- if counts[1] -%}
-        {%- do keys.append('select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays') -%}
-    {%- endif -%}
+    {%- set keys = ['select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'] if counts[1] else [] -%}
     {%- set conditions = [] -%}
-    {%- if is_increment and table['carried'] -%}
-        {%- if counts[3] is not none -%}
-            {%- do conditions.append("entry.place.position >= '" ~ counts[3] ~ "'") -%}
-        {%- endif -%}
-        {%- if counts[4] is not none -%}
-            {%- do conditions.append(
-                "not entry.is_known and entry.place.position >= '" ~ counts[4] ~ "'"
-            ) -%}
-        {%- endif -%}
-    {%- endif -%}
+    {%- for condition, position in [('', counts[3]), ('not entry.is_known and ', counts[4])]
+        if table['carried'] and position is not none -%}
+        {%- do conditions.append(condition ~ "entry.place.position >= '" ~ position ~ "'") -%}
+    {%- endfor -%}
     {%- if conditions -%}
         {%- set waiting -%}
             select {{ key }} from {{ this }}
@@ -40,7 +30,6 @@
             'kept': is_increment and counts[2] > 0,
         }) }}
     {%- endif -%}
-
     {%- set replayed_keys = cdc_lakehouse.scratch_rows(
         'replayed_keys', 'select distinct ' ~ key ~ ' from (' ~ keys | join(' union all ') ~ ')'
     ) -%}
@@ -67,9 +56,5 @@
     {%- endset -%}
     {%- set settled = cdc_lakehouse.scratch_rows('settled', query) -%}
     {%- set found = run_query('select 1 from ' ~ settled ~ ' limit 1').rows -%}
-    {{ return({
-        'rows': settled,
-        'is_empty': not found,
-        'kept': is_increment and counts[2] > 0,
-    }) }}
+    {{ return({'rows': settled, 'is_empty': not found, 'kept': is_increment and counts[2] > 0}) }}
 {%- endmacro %}

@@ -1,21 +1,12 @@
 {#
-    The properties that a table is created with, name to value: ours, and over them the model's
-    own `tblproperties`. Table version 6 is the newest that Athena and Trino read; Spark's
-    catalogue registers the tables, and Hudi's sync would do it once more; versions are kept so
-    that a long query keeps its files, and so many that the last commit costs what the first
-    did (docs/decisions/0017-versions-by-commits.md). What each of the others saves:
-    docs/decisions/0006-hudi-settings.md. How a model says that it is stored otherwise:
-    docs/storage.md.
+    The properties that a table is created with, by name: ours (what each is for:
+    docs/decisions/0006-hudi-settings.md and 0017-versions-by-commits.md), and over them the
+    model's `tblproperties` (docs/storage.md).
 
-    An `insert into` a silver table is an upsert by its key: a property of the table, as a
-    session's setting would hold for what others insert, too. Not MERGE: it does the same in
-    more steps.
-
-    Of a partitioned table a key is looked for in every partition, and its row moves where the
-    column's value changes, as it does with a delete, which empties it. An overwrite replaces all
-    partitions, whatever dbt-spark has set in the session. A value may hold what a folder's
-    name cannot. What of this cannot change while the table is there is text in
-    `lakehouse.stored_as` (see _check_config).
+    An `insert into` a silver table is an upsert by its key, as a property of the table: a session's
+    setting would hold for other inserts, too. In a partitioned table a key is looked up in every
+    partition, and its row moves with the column's value; an overwrite replaces all of them. What
+    cannot change while the table exists is text in `lakehouse.stored_as` (see _check_config).
 #}
 {% macro _table_properties() -%}
     {%- set properties = {

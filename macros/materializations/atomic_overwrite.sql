@@ -1,7 +1,7 @@
 {#
-    A gold table: all rows are replaced, in one commit, whenever an input has changed or the
-    model's own text; so a reader sees the old rows or the new ones. Otherwise it is left
-    alone. A full refresh replaces them whether or not anything changed.
+    A gold table: all rows are replaced, in one commit, whenever an input or the model's text
+    has changed; a reader sees the old rows or the new ones. A full refresh replaces them in any
+    case.
 
     Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts,
     grants, hooks and `--empty`, which creates the table and changes no row.
@@ -26,15 +26,11 @@
         flags.EMPTY
         or (not should_full_refresh() and cdc_lakehouse.progress(this).get('inputs') == state)
     ) -%}
-        {%- do store_raw_result(
-            'main', message='no input has changed', code='', rows_affected=0
-        ) -%}
+        {%- do store_raw_result('main', message='no input has changed', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = '(' ~ compiled_code ~ ')' -%}
-        {%- set types = {} -%}
-        {%- for row in run_query('describe query select * from ' ~ rows) -%}
-            {%- do types.update({row[0]: row[1]}) -%}
-        {%- endfor -%}
+        {%- set described = run_query('describe query select * from ' ~ rows).columns -%}
+        {%- set types = dict(zip(described[0].values(), described[1].values())) -%}
         {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- call statement('main') -%}
             {{ cdc_lakehouse._insert_statement(target_relation, rows, types) }}

@@ -1,10 +1,8 @@
 {#
-    A silver table: the model's rows are merged into it by `unique_key`, in one commit. A full
-    refresh replaces all rows, in one commit too. Nothing new makes no commit.
-
-    The model sees with `reads_increment()` whether it builds on the table. Where it folds change
-    events (see current_rows), only rows that differ from the stored ones are merged, and the
-    keys that a row does not tell about are folded from their history first.
+    A silver table: the model's rows are merged into it by `unique_key`, in one commit; a full
+    refresh replaces all rows in one. Nothing new makes no commit. Of a model that folds change
+    events (see current_rows) only rows that differ from the stored ones are merged, and what a
+    row does not tell is replayed first.
 
     Supports `unique_key`, `partition_by`, `tblproperties`, `on_schema_change` (ignore,
     append_new_columns, fail), contracts, grants, hooks, `--full-refresh` and `--empty`, which
@@ -25,19 +23,20 @@
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
-        {%- set is_fold = model.unique_id in graph.get('cdc_lakehouse.folds', {}) -%}
-        {%- set asked = 'count(*)' -%}
-        {%- if is_fold and is_increment -%}
-            {%- set asked = 'count_if(fold_changed and not fold_replays), count_if(fold_replays),'
-                ~ ' count_if(fold_changed and size(fold_kept) > 0), min(fold_late), min(fold_deleted)' -%}
-        {%- elif is_fold -%}
-            {%- set asked = 'count(*), count_if(fold_replays)' -%}
+        {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
+        {%- set aggregates = ['count(*)'] -%}
+        {%- if fold -%}
+            {%- set aggregates = ([
+                'count_if(fold_changed and not fold_replays)', 'count_if(fold_replays)',
+                'count_if(fold_changed and size(fold_kept) > 0)', 'min(fold_late)', 'min(fold_deleted)'
+            ] if is_increment else ['count(*)', 'count_if(fold_replays)', '0', 'null', 'null'])
+            + ['to_json(array_distinct(flatten(collect_set(fold_unlisted_fields))))'] -%}
         {%- endif -%}
-        {%- set described = cdc_lakehouse._described_rows(rows, asked) -%}
+        {%- set described = cdc_lakehouse._described_rows(rows, aggregates | join(', ')) -%}
         {%- set types = described['types'] -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- set state = {'rows': rows, 'is_empty': described['values'][0] == 0, 'kept': false} -%}
-        {%- if is_fold -%}
+        {%- if fold -%}
             {%- do state.update(cdc_lakehouse._rows_to_write(
                 rows, described['values'], columns, is_increment
             )) -%}
@@ -61,8 +60,30 @@
         {%- endif -%}
     {%- endif -%}
 
-    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record_progress() -%}{%- endif -%}
+    {%- set arrived = cdc_lakehouse.arrived_in_this_run(fold['bronze']) if fold and is_increment -%}
+    {#- A model killed before this reads the same again, which changes nothing. -#}
+    {%- set progress = {} -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) -%}
+        {%- for name, batch in cdc_lakehouse._upper_bounds(input).items() -%}
+            {%- do progress.update({'read_to.' ~ name: batch}) -%}
+        {%- endfor -%}
+    {%- endfor -%}
+    {%- if cdc_lakehouse.applied_truncates() -%}
+        {%- do progress.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
+    {%- endif -%}
+    {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
+        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
+        {%- if positions -%}
+            {%- do progress.update({'complete_snapshots.' ~ bronze_table: positions | join(' ')}) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record(this, progress) -%}{%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
+    {%- if fold and not flags.EMPTY -%}
+        {%- do cdc_lakehouse._warn_of_source(
+            fold, fromjson(described['values'][5]), arrived if is_increment and state['is_empty']
+        ) -%}
+    {%- endif -%}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}

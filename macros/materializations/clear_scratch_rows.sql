@@ -1,7 +1,4 @@
-{#
-    Remove the files of all scratch rows, also what a killed run left: their rows may be of a key
-    that is erased.
-#}
+{# Remove the files of all scratch rows, also a killed run's: they may hold an erased key's rows. #}
 {% macro clear_scratch_rows() -%}
     {%- set schema = cdc_lakehouse.generate_schema_name('staging', none) -%}
     {%- do cdc_lakehouse.run_statement(

@@ -1,10 +1,8 @@
 {#
-    Compute a query of a model once, into files, for the model's statements that follow; its
-    rows as a relation. The files are below the schema `staging`, which holds only views, up to
-    the end of the run (see clear_scratch_rows).
+    Compute a query of a model once, into files, for the statements that follow; its rows as a
+    relation. The files are removed at the end of the run (clear_scratch_rows).
 
-    A cached view would not do: each statement analyses all that it was made from, and views on
-    views double that every time.
+    A cached view would not do: each statement analyses all that it was made from.
 #}
 {% macro scratch_rows(name, query) -%}
     {%- set schema = cdc_lakehouse.generate_schema_name('staging', none) -%}

@@ -1,7 +1,7 @@
 {#
-    A view that is left alone where it has this text already: analysing the view of a change
-    table again would cost every build what a merge of a few events costs. It is kept without
-    its indentation, as a catalogue limits a view's length: 32,700 characters on one machine.
+    A view that is left alone where it has this text already: analysing it again would cost
+    every build what a merge of a few events costs. Without its indentation, as a catalogue
+    limits a view's length (32,700 characters on one machine).
 #}
 {% materialization staging_view, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='view') -%}

@@ -1,6 +1,6 @@
 {#
-    The columns that a table has, by name, with their types as `describe` has them; of a nested
-    type only `array`, `map` or `struct`. They are in dbt's cache of relations.
+    A table's columns, by name, with their types; of a nested type only `array`, `map` or
+    `struct`. dbt's cache of relations has them.
 #}
 {% macro stored_columns(relation) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.columns', {}) -%}

@@ -1,6 +1,7 @@
 {#
-    Write the small files of a table together (docs/storage.md). Not of one with a bucket index,
-    whose files are its buckets: Hudi would plan it, fail, and refuse every upsert from then on.
+    Rewrite the small files of a table into larger ones (docs/storage.md). Not with a bucket
+    index, whose files are its buckets: Hudi would plan it, fail, and refuse every upsert from
+    then on.
 #}
 {% macro cluster(table) -%}
     {%- for row in run_query('show tblproperties ' ~ table).rows
@@ -12,9 +13,6 @@
     {%- set done = run_query(
         "call run_clustering(op => 'scheduleAndExecute', table => '" ~ table ~ "')"
     ) -%}
-    {%- set groups = namespace(count=0) -%}
-    {%- for row in done.rows -%}
-        {%- set groups.count = groups.count + row['input_group_size'] | int -%}
-    {%- endfor -%}
-    {{ print('clustered ' ~ table ~ ': ' ~ groups.count ~ ' groups of files') }}
+    {%- set groups = done.rows | map(attribute='input_group_size') | map('int') | sum -%}
+    {{ print('clustered ' ~ table ~ ': ' ~ groups ~ ' groups of files') }}
 {%- endmacro %}

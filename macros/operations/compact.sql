@@ -16,11 +16,9 @@
             ~ "', options => 'hoodie.compact.inline.max.delta.commits=1')"
         ) -%}
         {#- also those that a killed one has left -#}
-        {%- set groups = namespace(count=0) -%}
-        {%- for row in run_query("call run_compaction(op => 'run', table => '" ~ name ~ "')").rows -%}
-            {%- set groups.count = groups.count + row['operation_size'] | int -%}
-        {%- endfor -%}
+        {%- set done = run_query("call run_compaction(op => 'run', table => '" ~ name ~ "')") -%}
+        {%- set groups = done.rows | map(attribute='operation_size') | map('int') | sum -%}
         {%- do run_query("call run_clean(table => '" ~ name ~ "')") -%}
-        {{ print('compacted ' ~ name ~ ': ' ~ groups.count ~ ' file groups') }}
+        {{ print('compacted ' ~ name ~ ': ' ~ groups ~ ' file groups') }}
     {%- endfor -%}
 {%- endmacro %}

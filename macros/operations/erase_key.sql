@@ -1,7 +1,4 @@
-{#
-    Erase all events of a key from a bronze table, and the files that had them
-    (docs/runbook.md). The key is Kafka's, as bronze has it.
-#}
+{# Erase all events of a key of Kafka from bronze, and the files that had them (docs/runbook.md). #}
 {% macro erase_key(table, key) -%}
     {%- set literal = "'" ~ key | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
     {%- set found = run_query(

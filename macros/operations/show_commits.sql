@@ -1,7 +1,4 @@
-{#
-    Print a table's timeline, newest first, and the files that a query reads now, as Hudi's own
-    shell does (docs/storage.md).
-#}
+{# Print a table's timeline, newest first, and the files that a query reads (docs/storage.md). #}
 {% macro show_commits(table, limit=20) -%}
     {%- set commits = run_query(
         "call show_commits(table => '" ~ table ~ "', limit => " ~ limit ~ ')'
@@ -10,9 +7,8 @@
     {{ print('commit             action          written bytes  rows written  updated  partitions') }}
     {%- for row in commits.rows -%}
         {{ print('%-18s %-13s %15s %13s %8s %11s' | format(
-            row['commit_time'], row['action'], row['total_bytes_written'],
-            row['total_records_written'], row['total_update_records_written'],
-            row['total_partitions_written']
+            row['commit_time'], row['action'], row['total_bytes_written'], row['total_records_written'],
+            row['total_update_records_written'], row['total_partitions_written']
         )) }}
     {%- endfor -%}
     {%- set files = run_query("call show_fsview_latest(table => '" ~ table ~ "')") -%}

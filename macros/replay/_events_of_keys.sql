@@ -1,8 +1,7 @@
 {#
-    A temporary view with the typed change events of some keys (a relation with the key's
-    column), and with those whose Kafka key lacks the key's column: all others are left out
-    before any JSON is parsed. Its name; it is a model's own, by `name`. Spark analyses a view
-    of the catalogue for each query on it, and a temporary one once.
+    A temporary view, by its name, with the typed events of some keys, and those whose Kafka key
+    lacks the key's column: all others are left out before any JSON is parsed. Spark analyses a
+    view of the catalogue for each query on it, and a temporary one once.
 #}
 {% macro _events_of_keys(name, table, keys) -%}
     {%- set view = [this.schema, this.identifier, name] | join('__') -%}

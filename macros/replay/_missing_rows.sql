@@ -1,23 +1,20 @@
 {#
-    A snapshot read for each key that a complete snapshot lacked (see complete_snapshots), with
-    the row marked as deleted: its delete was never sent. It stands where the snapshot's first
-    read of its partition does or, where that partition has none, at the snapshot's position.
+    A snapshot read for each key that a complete snapshot lacked, with the row marked as
+    deleted: its delete was never sent. It stands where the snapshot's first read of its
+    partition does or, without one, at the snapshot's position. `keys` narrows the keys.
 
-    A key with events of lower positions, first delivered behind that read, is not missing: their
-    transaction was open when the snapshot was taken. Whatever an earlier epoch of the source
-    left is missing, unless it has come again. `bound` is the run's, `keys` narrows the keys looked at.
+    A key with events of lower positions, first delivered behind that read, is not missing:
+    their transaction was open when the snapshot was taken. Rows of an earlier epoch of the
+    source are, unless they came again.
 #}
 {% macro _missing_rows(events, table, position, bound, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set values = {
     'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
-    'topic_partition':
-        'max(case when part.first_offset is not null then part.topic_partition end)',
+    'topic_partition': 'max(if(part.first_offset is null, null, part.topic_partition))',
     'kafka_offset': 'max(part.first_offset)',
     'op': "'r'",
     'is_deleted': 'true',
-    'unavailable_columns': 'cast(array() as array<string>)',
-    'untyped_columns': 'cast(null as array<string>)',
     table['key']: 'history.' ~ key,
 } -%}
 {%- set reads -%}
@@ -30,56 +27,31 @@ select /*+ broadcast(snapshot), broadcast(part) */
     {{ cdc_lakehouse._event_values(table, values, 'max(snapshot.%s)') }}
 from (
     select
-        events.{{ key }},
-        events.source_epoch,
-        events.topic,
-        events.topic_generation,
-        events.topic_partition,
-        events.op = 'r' as is_read,
-        events.source_position,
-        min(events.kafka_offset) as kafka_offset,
-        min(events.ingest_batch) as ingest_batch
+        events.{{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,
+        op = 'r' as is_read,
+        min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch
     from {{ events }} as events
     {%- if keys %}
     left semi join {{ keys }} as wanted
         on events.{{ key }} = wanted.{{ key }}
     {%- endif %}
-    where events.{{ key }} is not null and events.{{ bound }}
-    group by
-        events.{{ key }},
-        events.source_epoch,
-        events.topic,
-        events.topic_generation,
-        events.topic_partition,
-        events.op = 'r',
-        events.source_position
+    where events.{{ key }} is not null and {{ bound }}
+    group by all
 ) as history
 inner join (
     select
-        source_epoch,
-        topic,
-        source_position,
-        max(source_lsn) as source_lsn,
-        max(topic_generation) as topic_generation,
-        min(ingest_batch) as first_batch,
-        max(source_ts) as changed_at,
-        max(ingested_at) as ingested_at,
-        max(ingest_batch) as ingest_batch
+        source_epoch, topic, source_position,
+        max(source_lsn) as source_lsn, max(topic_generation) as topic_generation,
+        max(source_ts) as changed_at, max(ingested_at) as ingested_at,
+        max(ingest_batch) as ingest_batch, min(ingest_batch) as first_batch
     from {{ reads }}
-    group by source_epoch, topic, source_position
+    group by all
 ) as snapshot
-    on
-        history.source_epoch <= snapshot.source_epoch
-        and history.topic <=> snapshot.topic
+    on history.source_epoch <= snapshot.source_epoch and history.topic <=> snapshot.topic
 left join (
-    select
-        source_epoch,
-        topic,
-        topic_generation,
-        topic_partition,
-        min(kafka_offset) as first_offset
+    select source_epoch, topic, topic_generation, topic_partition, min(kafka_offset) as first_offset
     from {{ reads }}
-    group by source_epoch, topic, topic_generation, topic_partition
+    group by all
 ) as part
     on
         snapshot.source_epoch = part.source_epoch
@@ -103,8 +75,7 @@ having
         and history.topic_generation = snapshot.topic_generation
         and history.source_position < '{{ position }}'
         and coalesce(
-            history.kafka_offset > part.first_offset,
-            history.ingest_batch > snapshot.first_batch
+            history.kafka_offset > part.first_offset, history.ingest_batch > snapshot.first_batch
         )
     ) = 0
 {%- endmacro %}

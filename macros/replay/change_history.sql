@@ -1,13 +1,8 @@
-{#
-    All typed change events of a table, up to the bound of the run; of the keys in the relation
-    `keys` only, where one is given.
-#}
+{# All typed change events of a table, or of the keys in a relation, up to the bound of the run. #}
 {% macro change_history(events, table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
-{%- if keys -%}
-select history.* from (
-{%- endif %}
+{{ 'select history.* from (' if keys }}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ key }} is not null and {{ bound }}

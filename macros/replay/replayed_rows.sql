@@ -1,14 +1,11 @@
 {#
-    The rows that the whole history of some keys gives (see _needs_replay), as a subquery, in
-    the columns that folded_rows yields without stored rows.
+    The rows that the whole history of some keys gives, in the columns that folded_rows yields
+    without stored rows; a subquery. `keys` is a relation with the key's column. Runs statements.
 
-    A row that a key change began lacks the values that its create left out: they are those of
-    the former key's row when the delete with the same position ended it. So the former key's
-    history before that position is folded too, under the new key; and so on, as the former
-    row may itself have begun with a key change. The first of these rows that knows a
-    column has its value.
-
-    `keys` is a relation with the key's column. Runs statements.
+    A row that a key change began lacks the values that its create left out: they are those of the
+    former key's row when the delete with the same position ended it. So the former key's history
+    before that position is folded too, under the new key; and so on, as the former row may itself
+    have begun with a key change. The first of these rows that knows a column has its value.
 #}
 {% macro replayed_rows(table, keys) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
@@ -19,40 +16,79 @@
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
-        {%- set at.is_done = true -%}
-        {%- set begun -%}
-            select distinct
-                {{ key }},
-                entry.place.source_epoch as fold_bound_epoch,
-                entry.place.position as fold_bound_position
-            from (select {{ key }}, explode(carried_columns) as entry from {{ rows[-1] }})
-            where not entry.is_known and entry.place.op = 'c'
-        {%- endset -%}
-        {%- if run_query(begun ~ ' limit 1').rows -%}
-            {%- set former = cdc_lakehouse.scratch_rows(
-                'former_' ~ step, cdc_lakehouse._former_keys(table, begun)
-            ) -%}
-            {%- if run_query('select 1 from ' ~ former ~ ' limit 1').rows -%}
-                {%- set wanted = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
-                {%- set events = cdc_lakehouse._events_of_keys('events_' ~ step, table, wanted) -%}
-                {%- set history -%}
-                    select
-                        {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
-                        {{ 'former.' if column == table['key'] else 'history.' }}`{{ column }}`,
-                        {%- endfor %}
-                        greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
-                        former.fold_bound_epoch,
-                        former.fold_bound_position
-                    from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
-                    inner join {{ former }} as former
-                        on history.{{ key }} = former.former_key
-                {%- endset -%}
-                {%- do rows.append(cdc_lakehouse.scratch_rows(
-                    'replay_' ~ step, cdc_lakehouse.folded_rows(history, table, is_bounded=true)
-                )) -%}
-                {%- set at.is_done = false -%}
-            {%- endif -%}
+        {%- set former = cdc_lakehouse._former_keys('former_' ~ step, table, rows[-1]) -%}
+        {%- if former -%}
+            {%- set wanted = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
+            {%- set events = cdc_lakehouse._events_of_keys('events_' ~ step, table, wanted) -%}
+            {%- set history -%}
+                select
+                    {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
+                    {{ 'former.' if column == table['key'] else 'history.' }}`{{ column }}`,
+                    {%- endfor %}
+                    greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
+                    former.fold_bound_epoch,
+                    former.fold_bound_position
+                from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
+                inner join {{ former }} as former
+                    on history.{{ key }} = former.former_key
+            {%- endset -%}
+            {%- do rows.append(cdc_lakehouse.scratch_rows(
+                'replay_' ~ step, cdc_lakehouse.folded_rows(history, table, is_bounded=true)
+            )) -%}
+        {%- else -%}
+            {%- set at.is_done = true -%}
         {%- endif -%}
     {%- endfor -%}
-    {{ return('(' ~ cdc_lakehouse._inherited_rows(table, rows) ~ ')') }}
+    {%- set known = {} -%}
+    {%- for column in table['carried'] -%}
+        {%- set values -%}
+        coalesce(
+            {%- for _ in rows %}
+            case
+                when
+                    row_{{ loop.index0 }}.{{ key }} is not null
+                    and not exists(
+                        row_{{ loop.index0 }}.carried_columns,
+                        carried -> carried.column_name = '{{ column }}' and not carried.is_known
+                    )
+                    then named_struct('value', row_{{ loop.index0 }}.`{{ column }}`)
+            end,
+            {%- endfor %}
+            null
+        )
+        {%- endset -%}
+        {%- do known.update({column: values}) -%}
+    {%- endfor -%}
+    {%- set inherited -%}
+        (
+            select
+                {%- for column in table['columns'] %}
+                {{ known[column] ~ '.value' if column in known else 'row_0.`' ~ column ~ '`' }} as `{{ column }}`,
+                {%- endfor %}
+                {%- for column in cdc_lakehouse.position_columns() if column != 'ingest_batch' %}
+                row_0.{{ column }},
+                {%- endfor %}
+                greatest(
+                    {%- for _ in rows %}row_{{ loop.index0 }}.ingest_batch, {% endfor %}null
+                ) as ingest_batch,
+                transform(
+                    row_0.carried_columns,
+                    entry -> named_struct(
+                        'column_name', entry.column_name,
+                        'is_known', case entry.column_name
+                            {%- for column, values in known.items() %}
+                            when '{{ column }}' then {{ values }} is not null
+                            {%- endfor %}
+                        end,
+                        'place', entry.place
+                    )
+                ) as carried_columns
+            from {{ rows[0] }} as row_0
+            {%- for relation in rows[1:] %}
+            left join {{ relation }} as row_{{ loop.index }}
+                on row_0.{{ key }} = row_{{ loop.index }}.{{ key }}
+            {%- endfor %}
+        )
+    {%- endset -%}
+    {{ return(inherited) }}
 {%- endmacro %}

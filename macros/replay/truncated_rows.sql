@@ -1,8 +1,6 @@
 {#
-    A delete event for each key that a truncate took away: a truncate has no key of its own.
-
-    Args: the declaration, the relation whose keys there were, and which truncates count.
-    It has no offset, because the partition that it came in says nothing of the rows'.
+    A delete event for each key of `rows` that a truncate took away: a truncate has no key of
+    its own. Without an offset, because the partition that it came in says nothing of the rows'.
 #}
 {% macro truncated_rows(table, rows, arrived) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
@@ -14,16 +12,13 @@
     'op': "'d'",
     'changed_at': 'truncates.source_ts',
     'is_deleted': 'true',
-    'unavailable_columns': 'cast(array() as array<string>)',
-    'untyped_columns': 'cast(null as array<string>)',
     table['key']: 'existing.' ~ key,
 } -%}
 select distinct
     {{ cdc_lakehouse._event_values(table, values, 'truncates.%s') }}
 from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }} as truncates
 inner join {{ rows }} as existing
-    on
-        truncates.source_epoch = existing.source_epoch
+    on truncates.source_epoch = existing.source_epoch
         and coalesce(
             truncates.source_position > existing.source_position,
             truncates.source_ts > existing.changed_at

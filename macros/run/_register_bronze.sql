@@ -1,8 +1,8 @@
 {#
-    Make the bronze tables known to the catalogue. Ingest writes them by path, and needs
-    none; they lie below the schema's own folder. Other tables of the schema are left alone;
-    one of a source's name at another location is somebody else's, and ends the run. A table
-    notes its location, so that the next run need not ask where the schema's tables are.
+    Make the bronze tables known to the catalogue: the ingest writes them by path, below the
+    schema's folder. A table of a source's name at another location is somebody else's, and ends
+    the run. A table notes its location, so that the next run need not ask; one of an earlier
+    version without `source_position` is registered again.
 #}
 {% macro _register_bronze() -%}
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
@@ -22,11 +22,9 @@
         {%- endif -%}
     {%- endfor -%}
     {#- where there is a view on bronze, both schemas are there -#}
-    {%- if not views | select | list -%}
-        {%- for name in [schema, staging] -%}
-            {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
-        {%- endfor -%}
-    {%- endif -%}
+    {%- for name in [schema, staging] if not views | select | list -%}
+        {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
+    {%- endfor -%}
     {%- set known = {} -%}
     {%- for row in run_query(
         'show table extended in ' ~ schema ~ " like '"
@@ -34,17 +32,57 @@
     ) if not row[2] -%}
         {%- do known.update({row[1]: row[3]}) -%}
     {%- endfor -%}
+    {%- set ingested = [] -%}
     {%- for source in sources -%}
         {%- set table = schema ~ '.' ~ source.name -%}
         {%- set text = known.get(source.name, '') -%}
         {%- set location = (modules.re.findall('(?m)^Location: (.*)$', text) + [''])[0] -%}
-        {%- if text and 'lakehouse.location=' ~ location in text -%}
+        {%- set is_registered = text and 'lakehouse.location=' ~ location in text -%}
+        {%- set folder = '' if is_registered else cdc_lakehouse.schema_folder(schema) -%}
+        {%- set ours = folder ~ '/' ~ source.name -%}
+        {%- set note = "'lakehouse.location' = '" ~ ours ~ "'" -%}
+        {%- if is_registered -%}
             {#- a session that lives on remembers the files that it has seen -#}
             {%- if source.name in read -%}
                 {%- do cdc_lakehouse.run_statement('refresh table ' ~ table) -%}
             {%- endif -%}
+        {%- elif text and location != ours -%}
+            {{ exceptions.raise_compiler_error(
+                'the catalogue has a table ' ~ table ~ ' at ' ~ location
+                ~ ', and the ingest writes to ' ~ ours
+                ~ ': drop that table, or give this lake a schema of its own'
+            ) }}
+        {%- elif text and ('source_position' in text or source.name == 'rejected_events') -%}
+            {%- do cdc_lakehouse.run_statement(
+                'alter table ' ~ table ~ ' set tblproperties (' ~ note ~ ')'
+            ) -%}
         {%- else -%}
-            {%- do cdc_lakehouse._register_bronze_table(source.name, table, text, location) -%}
+            {%- if text -%}{%- do cdc_lakehouse.run_statement('drop table ' ~ table) -%}{%- endif -%}
+            {%- if not ingested -%}
+                {%- do ingested.extend(run_query(
+                    "select distinct element_at(split(_metadata.file_path, '/'), -3) from text.`"
+                    ~ folder ~ '/*/.hoodie/hoodie.properties`'
+                ).columns[0].values()) -%}
+            {%- endif -%}
+            {%- if source.name not in ingested -%}
+                {{ exceptions.raise_compiler_error(
+                    'bronze.' ~ source.name ~ ' has not been ingested: list its topic'
+                    ~ ' in the ingest\'s topics file and run python -m ingest once'
+                ) }}
+            {%- endif -%}
+            {%- do cdc_lakehouse.run_statement(
+                'create table ' ~ table
+                ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
+                ~ " 'hoodie.write.auto.upgrade' = 'false', 'hoodie.metadata.enable' = 'false', "
+                ~ note ~ ") location '" ~ ours ~ "'"
+            ) -%}
+            {%- set columns = run_query('describe ' ~ table).columns[0].values() -%}
+            {%- if 'source_position' not in columns and source.name != 'rejected_events' -%}
+                {{ exceptions.raise_compiler_error(
+                    'bronze.' ~ source.name ~ ' was written by an earlier version and'
+                    ~ ' lacks columns: run python -m ingest once, which adds them'
+                ) }}
+            {%- endif -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

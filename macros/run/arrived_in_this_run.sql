@@ -1,9 +1,8 @@
 {#
-    True for what an increment of this model has to read of one input: what arrived after
-    the last run, up to the bound of this one, as literals, so that bronze is pruned.
-
-    Arrival and not the position: transactions arrive in commit order, so that a later event may
-    carry a lower position than one that was read before.
+    True for what an increment of this model has to read of one input: what arrived after the
+    last run, up to the bound of this one, as literals, so that bronze is pruned. Arrival and
+    not the position: transactions arrive in commit order, so that a later event may carry a
+    lower position.
 #}
 {% macro arrived_in_this_run(input_name) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}

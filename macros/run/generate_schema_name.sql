@@ -1,9 +1,8 @@
 {#
-    The schema of a model: `staging`, `silver` or `gold`, word for word, on the targets
-    `embedded` and `emr`; behind the target's own name elsewhere, where several lakes share a catalogue.
-
-    Overrides dbt's macro of this name (dbt-core 1.11, get_custom_name/
-    get_custom_schema.sql), which puts the target's schema before it everywhere.
+    A model's schema: `staging`, `silver` or `gold` on the targets `embedded` and `emr`; behind
+    the target's own name elsewhere, where several lakes share a catalogue. Overrides dbt's
+    macro (dbt-core 1.11, get_custom_name/get_custom_schema.sql), which puts the target's schema
+    before it everywhere.
 #}
 {% macro generate_schema_name(custom_schema_name, node) -%}
     {%- if target.name in ['embedded', 'emr'] or custom_schema_name is none -%}

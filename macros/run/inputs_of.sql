@@ -1,6 +1,6 @@
 {#
-    What a silver model reads: the bronze tables behind its staging models, and other silver
-    models. Each is a mapping with `name` and, for a model, its `relation`.
+    What a silver model reads, each with `name` and, for a model, its `relation`: the bronze
+    tables behind its staging models, and other silver models.
 #}
 {% macro inputs_of(node) -%}
     {%- set inputs = [] -%}
@@ -9,12 +9,9 @@
         {%- for source in parent.sources or [] -%}
             {%- do inputs.append({'name': source[1]}) -%}
         {%- else -%}
-            {%- do inputs.append({
-                'name': parent.name,
-                'relation': api.Relation.create(
-                    schema=parent.schema, identifier=parent.alias, type='table'
-                )
-            }) -%}
+            {%- do inputs.append({'name': parent.name, 'relation': api.Relation.create(
+                schema=parent.schema, identifier=parent.alias, type='table'
+            )}) -%}
         {%- endfor -%}
     {%- endfor -%}
     {{ return(inputs) }}

@@ -1,7 +1,6 @@
 {#
-    What a table has recorded of its own progress: its properties that start with
-    `lakehouse.`, without that prefix. Properties of the catalogue, so that recording costs no
-    commit, and dbt's cache of relations has them already.
+    What a table has recorded: its properties that start with `lakehouse.`, without that prefix.
+    Properties of the catalogue cost no commit, and dbt's cache of relations has them.
 #}
 {% macro progress(relation) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.progress', {}) -%}

@@ -1,7 +1,6 @@
 {#
-    True if a model adds to its table, false if it rebuilds it: the counterpart of
-    `is_incremental()` for dbt's own incremental models. A complete snapshot that is not yet
-    applied rebuilds the table, because any row may be missing from it.
+    Whether a model adds to its table or rebuilds it: `is_incremental()` of the materialization
+    cdc_merge. A complete snapshot that is not yet applied rebuilds it: any row may be gone.
 #}
 {% macro reads_increment() -%}
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}

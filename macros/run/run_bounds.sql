@@ -1,11 +1,9 @@
 {#
-    How far this run reads each bronze table that a selected model reads: a mapping from its
-    name to `upper` (an `ingest_batch`, 0 where it holds nothing) and `truncates`, the positions of
-    those that no model has read yet.
-
-    The hook at the start asks first, so that all models of a run agree while the ingest goes on.
-    A table is looked at from where its selected readers are, or else the furthest of all: the
-    cost follows what is new.
+    How far this run reads each bronze table that a selected model reads, by its name: `upper`
+    (an `ingest_batch`, 0 where it is empty) and `truncates`, the positions of those that no
+    model has read yet. Fixed at the start, so that all models agree while the ingest goes on. A
+    table is read from where its selected readers are, or else the furthest of all: the cost
+    follows what is new.
 #}
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
@@ -35,9 +33,7 @@
                 select
                     '{{ source.name }}',
                     coalesce(max(ingest_batch), {{ lower }}),
-                    array_join(collect_set(
-                        case when op = 't' then source_position end
-                    ), ' ')
+                    array_join(collect_set(case when op = 't' then source_position end), ' ')
                 from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
                 where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
             {%- endset -%}
@@ -46,9 +42,7 @@
         {%- set bounds = {} -%}
         {%- if queries -%}
             {%- for row in run_query(queries | join(' union all ')) -%}
-                {%- do bounds.update({
-                    row[0]: {'upper': row[1] | int, 'truncates': row[2].split()}
-                }) -%}
+                {%- do bounds.update({row[0]: {'upper': row[1] | int, 'truncates': row[2].split()}}) -%}
             {%- endfor -%}
         {%- endif -%}
         {#- at once: other threads read it meanwhile -#}

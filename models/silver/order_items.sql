@@ -154,7 +154,7 @@ order_items as (
         changed_at,
         ingested_at,
         ingest_batch,
-        {{ carried_type('array()') }} as carried_columns
+        cast(array() as {{ carried_type() | indent(8) }}) as carried_columns
 
     from ranked
 

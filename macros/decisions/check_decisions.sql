@@ -1,8 +1,29 @@
 {#
-    Stop where the variable `cdc_lakehouse_complete_snapshots` names a position at which bronze
-    holds no snapshot: every older row would be marked as deleted.
+    Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are
+    gone. Stop at a decision that cannot be applied: a snapshot that bronze does not hold would
+    delete every older row.
 #}
-{% macro check_complete_snapshots() -%}
+{% macro check_decisions() -%}
+    {%- set decided = [] -%}
+    {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
+        {%- do decided.append(cdc_lakehouse._position_text(named)) -%}
+        {%- if decision not in ['apply', 'ignore'] -%}
+            {{ exceptions.raise_compiler_error(
+                "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
+                ~ named ~ '; it is apply or ignore'
+            ) }}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
+        {%- for position in bounds['truncates'] if position not in decided -%}
+            {{ exceptions.raise_compiler_error(
+                'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ position
+                ~ ". Decide what to do about it: dbt build --vars '{cdc_lakehouse_truncates: {\""
+                ~ position ~ "\": apply}}' marks the table's older rows as deleted, ignore keeps"
+                ~ ' them (docs/runbook.md)'
+            ) }}
+        {%- endfor -%}
+    {%- endfor -%}
     {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
     {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
     {%- if named is not mapping -%}
@@ -18,8 +39,8 @@
     {%- for bronze_table, given in named.items() -%}
         {%- if bronze_table not in sources -%}
             {{ exceptions.raise_compiler_error(
-                variable ~ "names '" ~ bronze_table ~ "', which is no bronze table;"
-                ~ ' known: ' ~ sources | join(', ')
+                variable ~ "names '" ~ bronze_table ~ "', which is no bronze table; known: "
+                ~ sources | join(', ')
             ) }}
         {%- endif -%}
         {%- set listed = [given] if given is string or given is not iterable else given -%}
@@ -31,15 +52,12 @@
         {%- endfor -%}
         {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
         {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
-            {%- set found = [] -%}
-            {%- for row in run_query(
+            {%- set found = run_query(
                 'select distinct source_position from '
                 ~ cdc_lakehouse.bronze_events(sources[bronze_table])
                 ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
                 ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
-            ) -%}
-                {%- do found.append(row[0]) -%}
-            {%- endfor -%}
+            ).columns[0].values() -%}
             {%- for position in positions if position not in found -%}
                 {{ exceptions.raise_compiler_error(
                     variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table

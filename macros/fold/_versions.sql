@@ -1,0 +1,76 @@
+{#
+    Every version of the events' keys, as CTEs that end with `versions`: each event (part 0)
+    and, of a stored row, itself (part 1) and the place where each carried column's value comes
+    from (part 2).
+#}
+{% macro _versions(table, stored, is_bounded) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set columns = table['carried'] + table['others'] -%}
+{% if stored -%}
+stored as (
+    select
+        target.{{ key }}, target.{{ cdc_lakehouse.position_columns() | join(', target.') }},
+        target.carried_columns
+    from {{ stored }} as target
+    left semi join (select distinct {{ key }} from events) as touched
+        on target.{{ key }} = touched.{{ key }}
+),
+
+{% endif -%}
+versions as (
+    select
+        {{ key }}, 0 as fold_part, event_id, {{ cdc_lakehouse.position_columns()[:-2] | join(', ') }},
+        cast(null as string) as position_before_read,
+        case when op = 'r' then changed_at end as last_read_at,
+        unavailable_columns,
+        fields,
+        {%- for column in columns %} `{{ column }}`,{% endfor %}
+        {{ 'fold_bound_epoch' if is_bounded else 'cast(null as int) as fold_bound_epoch' }},
+        {{ 'fold_bound_position' if is_bounded else 'cast(null as string) as fold_bound_position' }},
+        cast(null as {{ cdc_lakehouse.carried_type() }}) as fold_stored_columns
+    from events
+    {%- if stored %}
+    union all
+    select
+        stored.{{ key }}, version.fold_part, null as event_id,
+        version.{{ cdc_lakehouse.position_columns() | join(', version.') }},
+        version.unavailable_columns,
+        null as fields,
+        {%- for column in columns %} null as `{{ column }}`,{% endfor %}
+        null as fold_bound_epoch,
+        null as fold_bound_position,
+        version.fold_stored_columns
+    from stored
+    lateral view inline(concat(
+        array(struct(
+            1 as fold_part, {{ cdc_lakehouse.position_columns() | join(', ') }},
+            transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
+            carried_columns as fold_stored_columns
+        )),
+        transform(
+            filter(carried_columns, entry -> entry.place.op is not null),
+            entry -> struct(
+                2 as fold_part,
+                entry.place.op, false as is_deleted, entry.place.source_epoch,
+                entry.place.position as source_position, entry.place.source_lsn,
+                entry.place.topic_generation, entry.place.topic_partition,
+                entry.place.kafka_offset, entry.place.changed_at,
+                cast(null as timestamp) as ingested_at, cast(null as bigint) as ingest_batch,
+                cast(null as array<string>) as untyped_columns,
+                case when entry.place.op = 'r' then entry.place.position end as position_before_read,
+                cast(null as timestamp) as last_read_at,
+                filter(
+                    cast(array({{ "'" ~ table['carried'] | join("', '") ~ "'" if table['carried'] }}) as array<string>),
+                    name -> not (entry.is_known and name = entry.column_name)
+                ) as unavailable_columns,
+                cast(null as {{ cdc_lakehouse.carried_type() }}) as fold_stored_columns
+            )
+        )
+    )) version as
+        fold_part,
+        {{ cdc_lakehouse.position_columns() | join(', ') }},
+        unavailable_columns,
+        fold_stored_columns
+    {%- endif %}
+)
+{%- endmacro %}
