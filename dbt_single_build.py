@@ -23,7 +23,7 @@ from dbt_common.events.types import Note
 
 from lake.errors import UserError
 from lake.folders import require_room
-from lake.lock import only_one, only_one_anywhere
+from lake.lock import exclusive_lock, only_one_anywhere
 from lake.metastore import prepare
 from lake.place import lake_root
 from lake.session import is_given, spark_session
@@ -92,7 +92,7 @@ def _prepare_embedded(command: str) -> None:
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
     require_room(lake)
-    _enter(_here, "dbt build", only_one(lake, "dbt build"))
+    _enter(_here, "dbt build", exclusive_lock(lake, "dbt build"))
     prepare()
 
 
@@ -111,7 +111,7 @@ def _hold(command: str, operation: str) -> None:
     lake = lake_root()
     names = ["dbt build"] if command in WRITING else []
     if operation in WRITING_BRONZE:
-        _enter(_here, "ingest", only_one(lake, "ingest"))
+        _enter(_here, "ingest", exclusive_lock(lake, "ingest"))
         names.append("ingest")
     session = spark_session()
     # Before Spark's own end: then others need not wait until a provider notices.

@@ -31,7 +31,7 @@ LINE = (
     '"__source_ts_ms":{at}}},"metadata":{{"topic":"demo.datalake.customers",'
     '"partition":0,"offset":{offset},"timestamp":{at}}}}}\n'
 )
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_POLLS = 0.5
 # In /proc: Java's or Python's name, and the most memory that it had.
 MEMORY = re.compile(r"Name:\s+(java|python3?)\s.*VmHWM:\s+(\d+) kB", re.DOTALL)
 
@@ -98,7 +98,7 @@ def _watch(process: subprocess.Popen[str], peaks: dict[str, int]) -> None:
                 if said := MEMORY.search(status):
                     name, peak = said.groups()
                     peaks[name] = max(peaks.get(name, 0), int(peak) >> 10)
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(SECONDS_BETWEEN_POLLS)
 
 
 @click.command("benchmarks.first_load", help=__doc__, context_settings=STYLE)

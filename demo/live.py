@@ -28,7 +28,7 @@ from connectors.tickit.stack import TOPICS_FILE, TickitStack, running
 from lake.command import STYLE, delayed_signals, run, version
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.place import lake_folder
 from serving.gold import KEYS, TICKIT_KEYS, Gold, Row, differences
 
@@ -249,9 +249,9 @@ def _running(lake: Path, scenario: Scenario) -> Iterator[tuple[Any, Pipeline]]:
     """
     require_own(lake)
     claim(lake, "a lake, made by python -m demo.live, which removes it\n")
-    with only_one(str(lake), "live"):
+    with exclusive_lock(str(lake), "live"):
         # A run that was killed leaves its ingest, which would write on below the new one.
-        with only_one(str(lake), "ingest"):
+        with exclusive_lock(str(lake), "ingest"):
             Stack(lake).remove()
             # A lock without its file would be nobody's.
             clear(lake, MARKER, "*.lock")

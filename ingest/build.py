@@ -100,7 +100,7 @@ class Build:
 
 
 class FollowUp:
-    """What is done between batches: say what came, and build where that is asked for.
+    """What follows a batch: report what it wrote, and build where that is asked for.
 
     A build that failed is tried again with the next batch, and by itself after 10 s, then
     twice as long each time, up to five minutes.
@@ -134,8 +134,8 @@ class FollowUp:
         self._pause = FIRST_PAUSE
         self._retry_at = math.inf
 
-    def look(self) -> None:
-        """Build if a batch that ended since the last look brought something."""
+    def build_if_due(self) -> None:
+        """Build if a batch has written events since the last call, or a retry is due."""
         came = False
         for outcome in self._batches.ended():
             came = came or outcome.written > 0

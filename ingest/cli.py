@@ -30,7 +30,7 @@ from lake import log
 from lake.command import STYLE, run, stop_request, version
 from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
 from lake.folders import note_own, require_room
-from lake.lock import only_one, only_one_anywhere
+from lake.lock import exclusive_lock, only_one_anywhere
 from lake.place import lake_root
 from lake.session import spark_session
 
@@ -185,12 +185,12 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
         follow_up = FollowUp(
             batches, options.then_build, continuous=options.continuous, stop=stop
         )
-        is_done = reader.read_new(stop, follow_up.look)
+        is_done = reader.read_new(stop, follow_up.build_if_due)
         if options.continuous and not stop:
             for _ in occasions(paths, seconds, stop):
                 if stop:
                     break
-                is_done = reader.read_new(stop, follow_up.look) or is_done
+                is_done = reader.read_new(stop, follow_up.build_if_due) or is_done
         # What goes on and on has done its work with the first batch.
         is_done = is_done or (options.continuous and batches.tally.read > 0)
         code = _code(batches, follow_up, options)
@@ -252,10 +252,10 @@ def kafka(
         )
         schemas = None if registry is None else Schemas(spark, registry)
         query = stream.start(records, batches, schemas, stop, checkpoint, seconds)
-        is_done = stream.wait(query, stop, follow_up.look)
+        is_done = stream.wait(query, stop, follow_up.build_if_due)
         # What goes on and on has done its work with the first batch.
         is_done = is_done or (options.continuous and query.lastProgress is not None)
-        follow_up.look()
+        follow_up.build_if_due()
         code = _code(batches, follow_up, options)
         return code if is_done or code != DONE else stop.exit_code
 
@@ -272,7 +272,7 @@ def _kafka_start(
 
     A checkpoint is of one set of topics: with another set, or without it, reading goes
     on at the offsets that bronze itself has in its commits. Both say nothing about a
-    topic that was made anew since: it is read from its start.
+    topic that was recreated since: it is read from its start.
     """
     bronze = batches.bronze
     digest = hashlib.sha256("\n".join(topics).encode()).hexdigest()[:12]
@@ -309,7 +309,7 @@ def retry(topic: str | None, registry_url: str | None, **common: Any) -> int:
         schemas = None if registry is None else Schemas(batches.bronze.spark, registry)
         retry_rejected(batches.bronze, batches, topic, schemas)
         follow_up = FollowUp(batches, options.then_build, continuous=False)
-        follow_up.look()
+        follow_up.build_if_due()
         return _code(batches, follow_up, options)
 
 
@@ -352,7 +352,7 @@ def _batches(options: Options) -> Iterator[Batches]:
         metrics.serve(options.metrics_port)
     lake = lake_root()
     require_room(lake)
-    with only_one(lake, "ingest"), explained():
+    with exclusive_lock(lake, "ingest"), explained():
         note_own(lake, "warehouse", "checkpoints")
         # By itself it needs no metastore, so that it runs while another process builds.
         spark = spark_session(has_catalogue=options.then_build is not None)

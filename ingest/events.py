@@ -389,7 +389,7 @@ def _reason(topics: Topics) -> Column:
 def event_id() -> Column:
     """The same record always gets the same id, whichever file or topic it is read from.
 
-    The position alone will not do: a topic that is made anew starts its offsets again.
+    The position alone will not do: a recreated topic starts its offsets again.
     A rejected record without a position is known by its file as well.
     """
     absent = F.lit("")

@@ -63,7 +63,7 @@ class TopicState:
     """What Kafka has of some topics.
 
     Attributes:
-        ids: each topic's; another one where a topic was made anew.
+        ids: each topic's; another one where a topic was recreated.
         earliest: the first offset that is there, by topic and partition.
         latest: the next one to be written.
     """
@@ -102,7 +102,7 @@ def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
     """What to say where Kafka no longer has the offset that comes next."""
     has = "no longer has it" if low is None else f"has records from {low} on only"
     return (
-        f"{topic}, partition {partition}: reading goes on at offset {wanted}, but Kafka"
+        f"{topic}, partition {partition}: resuming at offset {wanted}, but Kafka"
         f" {has}; what is gone never reached bronze. Have the connector take a new"
         " snapshot (docs/runbook.md, Offsets that vanished), then go on with what Kafka"
         " has: --from-earliest"
@@ -193,7 +193,7 @@ def _explanation(error: Py4JJavaError, bootstrap_servers: str) -> UserError:
         cause = cause.getCause()
     name, said = cause.getClass().getSimpleName(), cause.getMessage()
     if name == "UnknownTopicOrPartitionException":
-        return UserError(f"Kafka at {bootstrap_servers} has not all of the topics: {said}")
+        return UserError(f"Kafka at {bootstrap_servers} lacks topics: {said}")
     if name in ("TimeoutException", "DisconnectException"):
         return TransientError(
             f"Kafka at {bootstrap_servers} does not answer within {SECONDS_TO_ANSWER} s:"

@@ -16,7 +16,7 @@ from ingest.batches import Batches
 from lake.command import StopRequest
 from lake.errors import UserError
 
-SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_BETWEEN_POLLS = 0.2
 
 # Shows the trace of whatever a batch raises, which the query raises again.
 logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
@@ -134,7 +134,7 @@ def wait(query: StreamingQuery, stop: StopRequest, between: Callable[[], None]) 
     """
     try:
         # PySpark takes parts of a second, and declares whole ones.
-        while not query.awaitTermination(SECONDS_BETWEEN_LOOKS):  # type: ignore[arg-type]
+        while not query.awaitTermination(SECONDS_BETWEEN_POLLS):  # type: ignore[arg-type]
             if stop:
                 if not query.status["isTriggerActive"]:
                     query.stop()

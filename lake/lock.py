@@ -33,7 +33,7 @@ def lock_file(lake: str, name: str) -> Path:
 
 
 @contextmanager
-def only_one(lake: str, name: str) -> Iterator[None]:
+def exclusive_lock(lake: str, name: str) -> Iterator[None]:
     """Hold the lock called ``name`` of a lake while the block runs.
 
     The kernel frees the lock when the process ends, however it ends, so that a kill

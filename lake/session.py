@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from lake import java
 from lake.errors import UserError
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.metastore import is_prepared, prepare
 from lake.place import lake_root
 from lake.settings import embedded_settings, lake_settings, value_settings
@@ -69,7 +69,7 @@ def _embedded_session(
         if not Path(jar).exists():
             raise UserError(f"{jar} is missing here: run `make setup` once")
     if has_catalogue and not is_prepared():
-        with only_one(lake_root(), "dbt build"):
+        with exclusive_lock(lake_root(), "dbt build"):
             prepare()
     java.start(settings)
     for name, value in settings.items():

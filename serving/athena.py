@@ -24,7 +24,7 @@ from lake.errors import TransientError, UserError
 from serving.aws import aws_errors
 from serving.manifest import Manifest, catalogue_options
 
-SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_BETWEEN_POLLS = 0.5
 SECONDS_BETWEEN_SIGNS = 5
 Row = list[str | None]
 
@@ -106,7 +106,7 @@ class Athena:
             if now - said >= SECONDS_BETWEEN_SIGNS:
                 said = now
                 complain(f"{status['State'].lower()} for {now - start:.0f} s")
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+            time.sleep(SECONDS_BETWEEN_POLLS)
 
 
 def _values(row: dict[str, Any]) -> Row:

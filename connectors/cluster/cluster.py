@@ -25,7 +25,7 @@ from connectors.stack.processes import JavaProcess, java_command, wait_until
 from connectors.stack.stack import write_secret
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.settings import as_properties
 
 HOST = "127.0.0.1"
@@ -149,7 +149,7 @@ class Cluster:
         require_own(self.folder)
         jars.fetch()
         self.root.mkdir(parents=True, exist_ok=True)
-        with only_one(str(self.root), "cluster"), reserved_ports() as reserve:
+        with exclusive_lock(str(self.root), "cluster"), reserved_ports() as reserve:
             if self.running():
                 raise UserError("the cluster is running, or was not stopped: stop it first")
             self._clear()
@@ -177,7 +177,7 @@ class Cluster:
         """
         if not self.folder.exists():
             return []
-        with only_one(str(self.root), "cluster"):
+        with exclusive_lock(str(self.root), "cluster"):
             require_own(self.folder)
             ran = self.running()
             self._stop(set(ran))

@@ -25,7 +25,7 @@ from connectors.stack.postgres import SUPERUSER, PostgresServer
 from connectors.stack.processes import JavaProcess, wait_until
 from lake.errors import TransientError, UserError
 from lake.folders import MARKER, claim, clear, require_own
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 
 CONNECTORS = ("source-outbox", "source-tables")
 DATABASE = "northwind"
@@ -168,7 +168,7 @@ class Stack:
                 folder is not the stack's own, or a part does not come up; the message
                 has its reason.
         """
-        with only_one(str(self.root), "stack"), reserved_ports() as reserve:
+        with exclusive_lock(str(self.root), "stack"), reserved_ports() as reserve:
             self._load()  # another start may have ended since
             self._require_startable(hold_back)
             jars.find_java()
@@ -208,7 +208,7 @@ class Stack:
         """
         if not self.root.exists():  # nor is it made for the lock
             return []
-        with only_one(str(self.root), "stack"):
+        with exclusive_lock(str(self.root), "stack"):
             return self._stop_parts(set(self.running()))
 
     def remove(self) -> None:
@@ -219,7 +219,7 @@ class Stack:
         """
         if not self.root.exists():
             return
-        with only_one(str(self.root), "stack"):
+        with exclusive_lock(str(self.root), "stack"):
             self._require_own()
             self._clear()
 

@@ -23,7 +23,7 @@ class Status:
             first start has ended.
         connectors: with the state of their slots, None where PostgreSQL does not give it.
         partitions: of the topics; what bronze lacks of each.
-        lake: how far bronze has come.
+        lake: the lag of the ingest.
         problems: what could not be read, and why connectors failed.
     """
 

@@ -12,7 +12,7 @@ from connectors.tickit.generator import Tickit
 from connectors.tickit.stack import TOPICS, TickitStack, running
 from lake.command import STYLE, run, version
 from lake.folders import claim, require_own
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.place import lake_folder
 
 FOLDER = "tickit"
@@ -54,7 +54,7 @@ def command(scale: float) -> None:
     folder = lake / FOLDER
     require_own(folder)
     claim(folder, "TICKIT's servers, made by python -m connectors.tickit\n")
-    with only_one(str(lake), FOLDER):
+    with exclusive_lock(str(lake), FOLDER):
         click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
         with running(folder / "servers", Tickit(scale)) as stack:
             click.echo("Kafka has every row\n")

@@ -3,8 +3,8 @@
     without stored rows; a subquery. `keys` is a relation with the key's column. Runs statements.
 
     A row that a key change began lacks the values that its create left out: they are those of the
-    former key's row when the delete with the same position ended it. So the former key's history
-    before that position is folded too, under the new key; and so on, as the former row may itself
+    previous key's row when the delete with the same position ended it. So the previous key's history
+    before that position is folded too, under the new key; and so on, as the previous row may itself
     have begun with a key change. The first of these rows that knows a column has its value.
 #}
 {% macro replayed_rows(table, keys) -%}
@@ -16,21 +16,21 @@
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- set at = namespace(is_done=false) -%}
     {%- for step in range(1, 100) if not at.is_done -%}
-        {%- set former = cdc_lakehouse._former_keys('former_' ~ step, table, rows[-1]) -%}
-        {%- if former -%}
-            {%- set wanted = '(select former_key as ' ~ key ~ ' from ' ~ former ~ ')' -%}
+        {%- set previous = cdc_lakehouse._previous_keys('previous_' ~ step, table, rows[-1]) -%}
+        {%- if previous -%}
+            {%- set wanted = '(select previous_key as ' ~ key ~ ' from ' ~ previous ~ ')' -%}
             {%- set events = cdc_lakehouse._events_of_keys('events_' ~ step, table, wanted) -%}
             {%- set history -%}
                 select
                     {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
-                    {{ 'former.' if column == table['key'] else 'history.' }}`{{ column }}`,
+                    {{ 'previous.' if column == table['key'] else 'history.' }}`{{ column }}`,
                     {%- endfor %}
-                    greatest(history.ingest_batch, former.ended_batch) as ingest_batch,
-                    former.fold_bound_epoch,
-                    former.fold_bound_position
+                    greatest(history.ingest_batch, previous.ended_batch) as ingest_batch,
+                    previous.fold_bound_epoch,
+                    previous.fold_bound_position
                 from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
-                inner join {{ former }} as former
-                    on history.{{ key }} = former.former_key
+                inner join {{ previous }} as previous
+                    on history.{{ key }} = previous.previous_key
             {%- endset -%}
             {%- do rows.append(cdc_lakehouse.scratch_rows(
                 'replay_' ~ step, cdc_lakehouse.folded_rows(history, table, is_bounded=true)

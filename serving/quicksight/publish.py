@@ -25,12 +25,12 @@ from serving.aws import user_error
 from serving.quicksight.definitions import Definitions, Request
 
 SECONDS_TO_WAIT = 180
-SECONDS_BETWEEN_LOOKS = 2
+SECONDS_BETWEEN_POLLS = 2
 
 CREATED, UPDATED, UNCHANGED = "created", "updated", "unchanged"
 
 # The status of something, and what QuickSight says is wrong with it.
-Look = Callable[[], tuple[str, list[str]]]
+Poll = Callable[[], tuple[str, list[str]]]
 
 LOG_IN = "log in anew, or choose a profile (AWS_PROFILE)"
 WHAT_TO_DO = {
@@ -79,7 +79,7 @@ def put_data_source(client: Any, body: Request) -> str:
     """Create the data source, or make it what ``body`` says; wait until it is usable."""
     identity = _identity(body)
 
-    def look() -> tuple[str, list[str]]:
+    def poll() -> tuple[str, list[str]]:
         found = client.describe_data_source(**identity)["DataSource"]
         problem = found.get("ErrorInfo")
         said = [f"{problem['Type']}: {problem['Message']}"] if problem else []
@@ -88,14 +88,14 @@ def put_data_source(client: Any, body: Request) -> str:
     answer = _described(client, client.describe_data_source, identity)
     if answer is None:
         client.create_data_source(**body)
-        _wait("its creation", look)
+        _wait("its creation", poll)
         return CREATED
     known = answer["DataSource"]
     client.update_data_source_permissions(**identity, GrantPermissions=body["Permissions"])
     if _is_ready(known["Status"]) and _holds(known, _content(body)):
         return UNCHANGED
     client.update_data_source(**_without(body, "Permissions", "Type"))
-    _wait("its update", look)
+    _wait("its update", poll)
     return UPDATED
 
 
@@ -157,7 +157,7 @@ def _wait_for_version(client: Any, identity: Request, answer: dict[str, Any]) ->
     """Wait for the version that a request began; its number is the end of its ARN."""
     number = int(answer["VersionArn"].rpartition("/")[2])
 
-    def look() -> tuple[str, list[str]]:
+    def poll() -> tuple[str, list[str]]:
         found = client.describe_dashboard(**identity, VersionNumber=number)
         version = found["Dashboard"]["Version"]
         return version["Status"], [
@@ -170,23 +170,23 @@ def _wait_for_version(client: Any, identity: Request, answer: dict[str, Any]) ->
             for error in version.get("Errors", [])
         ]
 
-    _wait(f"version {number}", look)
+    _wait(f"version {number}", poll)
     return number
 
 
-def _wait(what: str, look: Look) -> None:
-    """Look until it is ready, with a dot for each look.
+def _wait(what: str, poll: Poll) -> None:
+    """Poll until it is ready, with a dot for each poll.
 
     Raises:
         UserError: it failed, or takes too long.
     """
     deadline = time.monotonic() + SECONDS_TO_WAIT
-    status, errors = look()
+    status, errors = poll()
     if status.endswith("_IN_PROGRESS"):
         print(f"waiting for {what} ", end="", file=sys.stderr, flush=True)
         while status.endswith("_IN_PROGRESS") and time.monotonic() < deadline:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-            status, errors = look()
+            time.sleep(SECONDS_BETWEEN_POLLS)
+            status, errors = poll()
             print(".", end="", file=sys.stderr, flush=True)
         print(file=sys.stderr)
     if status.endswith("_IN_PROGRESS"):

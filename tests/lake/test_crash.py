@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from lake.errors import UserError
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from tests.support.crash_rerun import SmallLake, small_lake
 from tests.support.lake import SparkProcess
 from tests.support.project import PROJECT
@@ -144,8 +144,8 @@ def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time\n"
-            "from lake.lock import only_one\n"
-            "with only_one(sys.argv[1], 'ingest'):\n"
+            "from lake.lock import exclusive_lock\n"
+            "with exclusive_lock(sys.argv[1], 'ingest'):\n"
             "    print('held', flush=True)\n"
             "    time.sleep(60)\n",
             str(tmp_path),
@@ -158,10 +158,10 @@ def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
     assert holder.stdout.readline() == "held\n"
     with (
         pytest.raises(UserError, match=f"process {holder.pid}"),
-        only_one(str(tmp_path), "ingest"),
+        exclusive_lock(str(tmp_path), "ingest"),
     ):
         pass
     holder.kill()
     holder.wait()
-    with only_one(str(tmp_path), "ingest"):
+    with exclusive_lock(str(tmp_path), "ingest"):
         pass

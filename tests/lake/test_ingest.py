@@ -20,7 +20,7 @@ import pytest
 
 from ingest.landing import LEDGER_FILES, LONGEST_LINE
 from ingest.topics import TOPICS_FILE, read_topics
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from tests.conftest import NewLake
 from tests.support.lake import Ingested, Lake
 from tests.support.records import (
@@ -465,7 +465,7 @@ def test_lost_checkpoint_adds_nothing_and_the_batch_rises(
 
 def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Path) -> None:
     write(tmp_path, "1.json", [record(KEY, FLAT, 1, partition=5)])
-    with only_one(str(bronze.root), "ingest"):
+    with exclusive_lock(str(bronze.root), "ingest"):
         ingested = bronze.ingest(str(tmp_path))
     assert ingested.code == 75
     assert f"another ingest (process {os.getpid()})" in ingested.err

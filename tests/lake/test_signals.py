@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from tests.conftest import NewLake
 from tests.support.crash_images import unfinished
 from tests.support.crash_rerun import BATCHES
@@ -232,7 +232,7 @@ def test_build_that_is_stopped_leaves_no_lock_and_is_completed(
     command.wait_until(writes(landed.root, "silver.orders"))
     send(command.process.pid, number)
     assert command.ended(may_trace=True)[0] == ends_with
-    with only_one(str(landed.root), "dbt build"):
+    with exclusive_lock(str(landed.root), "dbt build"):
         pass
     landed.dbt("run", project=project)
     rows = {row["order_id"]: row["is_deleted"] for row in landed.rows("silver.orders")}

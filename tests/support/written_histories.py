@@ -28,7 +28,7 @@ def written() -> dict[Lane, list[Outcome]]:
         "odd_values": [_read_that_a_late_event_puts_ahead()],
         "everything": [
             _key_change_that_is_known_late(),
-            _value_of_a_former_key_that_comes_late(),
+            _value_of_a_previous_key_that_comes_late(),
             _first_delivery_behind_another(),
             _change_that_a_lost_read_is_behind_of(),
             _lines_that_a_key_change_brings_late(),
@@ -99,13 +99,13 @@ def _read_that_a_late_event_puts_ahead() -> list[list[Event]]:
 
 
 def _key_change_that_is_known_late() -> list[list[Event]]:
-    """A row waits for its former key, also after a change that left the value out."""
+    """A row waits for its previous key, also after a change that left the value out."""
     begun = [_event("c", 20, 5, None, key=1)]
     changed = [_event("u", 30, 6, None, key=1)]
     return [begun, changed, [_event("c", 10, 0), _event("d", 20, 4)]]
 
 
-def _value_of_a_former_key_that_comes_late() -> list[list[Event]]:
+def _value_of_a_previous_key_that_comes_late() -> list[list[Event]]:
     """A key change takes over what a late event brings to the key before it."""
     first = [_event("c", 10, 0), _event("d", 30, 3), _event("c", 30, 4, None, key=1)]
     return [first, [], [_event("u", 20, 1, "second")]]

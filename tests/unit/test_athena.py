@@ -100,7 +100,7 @@ def test_file_that_names_nothing_is_an_error(
 
 @pytest.fixture
 def group(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> athena.Athena:
-    monkeypatch.setattr(athena, "SECONDS_BETWEEN_LOOKS", 0)
+    monkeypatch.setattr(athena, "SECONDS_BETWEEN_POLLS", 0)
     return athena.Athena("primary", None)
 
 

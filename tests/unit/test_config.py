@@ -14,7 +14,7 @@ from ingest.build import Build
 from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
 from lake.errors import UserError
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.place import lake_root
 from lake.settings import embedded_settings
 from tests.support.records import TOPIC
@@ -175,14 +175,14 @@ def test_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     lake = f"{tmp_path}/file/lake"
     with (
         pytest.raises(UserError, match=f"cannot write below {lake}: Not a directory"),
-        only_one(lake, "ingest"),
+        exclusive_lock(lake, "ingest"),
     ):
         pass
 
 
 def test_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:
     (tmp_path / "ingest.lock").write_text("99999999")
-    with only_one(str(tmp_path), "ingest"):
+    with exclusive_lock(str(tmp_path), "ingest"):
         assert (tmp_path / "ingest.lock").read_text() == str(os.getpid())
         with (
             (tmp_path / "ingest.lock").open("a") as other,

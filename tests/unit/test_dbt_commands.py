@@ -58,7 +58,7 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     taken: list[str] = []
 
     @contextmanager
-    def only_one(lake: str, name: str) -> Iterator[None]:
+    def exclusive_lock(lake: str, name: str) -> Iterator[None]:
         taken.append(f"lock of {name}")
         yield
 
@@ -72,7 +72,7 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.delenv("LAKE_TARGET", raising=False)
-    monkeypatch.setattr(dbt_single_build, "only_one", only_one)
+    monkeypatch.setattr(dbt_single_build, "exclusive_lock", exclusive_lock)
     monkeypatch.setattr(dbt_single_build, "only_one_anywhere", only_one_anywhere)
     monkeypatch.setattr(dbt_single_build, "spark_session", lambda: taken.append(SESSION))
     monkeypatch.setattr(dbt_single_build, "add_callback_to_manager", lambda callback: None)

@@ -21,7 +21,7 @@ from lake.folders import (
     noted_own,
     require_room,
 )
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
 from tests.support.required import require_program
@@ -159,7 +159,7 @@ def test_clean_refuses_a_lake_that_is_worked_on(
     lake = root / part
     note_own(str(root), "warehouse", "live")
     (root / "warehouse").mkdir()
-    with only_one(str(lake), name):
+    with exclusive_lock(str(lake), name):
         done = try_clean(tmp_path, root)
         assert done.returncode != 0
         holder = f"clean: {name} (process {os.getpid()}) is at work on {lake};"

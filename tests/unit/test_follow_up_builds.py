@@ -17,7 +17,7 @@ from ingest.status import lake_status
 from lake import log
 from lake.command import run
 from lake.errors import TransientError, UserError
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_build_that_a_lock_refuses_is_worth_another_try(
     (root / "warehouse" / "bronze.db").mkdir(parents=True)
     log.start("ingest", "json")
     command = f"run --target-path {tmp_path} --log-path {tmp_path}"
-    with only_one(str(root), "dbt build"):
+    with exclusive_lock(str(root), "dbt build"):
         code = Build(command, retries=False).run(set())
     [line] = logged(capsys)
     assert code == 75

@@ -233,7 +233,7 @@ def quicksight(monkeypatch: pytest.MonkeyPatch) -> Iterator[QuickSight]:
     """The command's client; botocore checks its requests, and every answer is asked for."""
     with QuickSight() as found:
         monkeypatch.setattr(boto3, "client", lambda *_, **__: found.client)
-        monkeypatch.setattr(publishing, "SECONDS_BETWEEN_LOOKS", 0)
+        monkeypatch.setattr(publishing, "SECONDS_BETWEEN_POLLS", 0)
         yield found
         found.assert_no_pending_responses()
 

@@ -19,7 +19,7 @@ from connectors.stack.stack import FINISHED, UNFINISHED, Stack
 from demo import live
 from lake.errors import UserError
 from lake.folders import claim, note_own
-from lake.lock import only_one
+from lake.lock import exclusive_lock
 from tests.support.project import PROJECT
 from tests.support.required import require_program
 
@@ -101,7 +101,7 @@ def test_stop_is_refused_during_a_start(
     assert main(["stop", "--remove"]) == 0
     assert not root.exists()
     file = write_stack(root)
-    with only_one(str(root), "stack"):
+    with exclusive_lock(str(root), "stack"):
         assert main(["stop"]) == main(["stop", "--remove"]) == 75
     assert f"another stack (process {os.getpid()})" in capsys.readouterr().err
     assert file.exists()
@@ -177,7 +177,7 @@ def test_live_removes_nothing_below_an_older_run(
     assert live.main([]) == 1
     assert f"demo.live: {root}/live holds files" in capsys.readouterr().err
     claim(root / "live", "")
-    with only_one(str(root / "live"), "ingest"):
+    with exclusive_lock(str(root / "live"), "ingest"):
         assert live.main([]) == 75
     assert file.exists()
     assert live.main([]) == 1

@@ -1,9 +1,9 @@
 {#
     Of each of `rows` that a key change began, and that lacks a value, the key before it, as
-    `former_key`, and the place where it ended: a delete and a create with one position are a key
+    `previous_key`, and the place where it ended: a delete and a create with one position are a key
     change. Scratch rows, none where there are none. Runs statements.
 #}
-{% macro _former_keys(name, table, rows) -%}
+{% macro _previous_keys(name, table, rows) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set begun -%}
         select distinct
@@ -22,18 +22,18 @@
                 and bronze.source_position = wanted.fold_bound_position
     {%- endset -%}
     {%- set query -%}
-        select begun.*, ended.former_key, ended.ended_batch
+        select begun.*, ended.previous_key, ended.ended_batch
         from ({{ begun }}) as begun
         inner join (
             select
                 source_epoch, source_position,
-                min({{ key }}) as former_key, max(ingest_batch) as ended_batch
+                min({{ key }}) as previous_key, max(ingest_batch) as ended_batch
             from ({{ cdc_lakehouse.change_events(table['bronze_relation'], table, of_begun) }})
             where {{ key }} is not null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
             group by source_epoch, source_position
         ) as ended
             on begun.fold_bound_epoch = source_epoch and begun.fold_bound_position = source_position
     {%- endset -%}
-    {%- set former = cdc_lakehouse.scratch_rows(name, query) -%}
-    {{ return(former if run_query('select 1 from ' ~ former ~ ' limit 1').rows) }}
+    {%- set previous = cdc_lakehouse.scratch_rows(name, query) -%}
+    {{ return(previous if run_query('select 1 from ' ~ previous ~ ' limit 1').rows) }}
 {%- endmacro %}
