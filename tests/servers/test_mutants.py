@@ -107,7 +107,7 @@ def test_a_test_shows_a_wrong_change(mutant: Mutant, tmp_path: Path) -> None:
     (project / ".venv").symlink_to(PROJECT / ".venv")
     mutant.apply(project)
     ended = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-q", "-n0", *mutant.tests],
+        [sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-m", "", *mutant.tests],
         cwd=project,
         capture_output=True,
         text=True,

@@ -155,7 +155,8 @@ def write_shop(folder: Path, topic_prefix: str) -> Path:
         for file in sorted((models / layer).rglob("*"), reverse=True):
             if file.is_file() and file.name != "_position_columns.md":
                 file.unlink()
-    for file in [*(folder / "analyses").rglob("*.sql"), *(folder / "tests/dbt").glob("*.sql")]:
+    tests = (folder / "tests/dbt").glob("*.sql")
+    for file in [*(folder / "analyses").rglob("*.sql"), *tests]:
         file.unlink()
     for table, (key, columns) in TABLES.items():
         meta: dict[str, Any] = {"key": key[0], "columns": columns}
