@@ -1,0 +1,229 @@
+"""The command line: ``python -m connectors``."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from connectors.declare.catalogue import Catalogue, Table, read_mariadb, read_postgresql
+from connectors.declare.connector import Connector
+from connectors.declare.difference import CHANGEABLE, declared_now, differences
+from connectors.declare.edits import change_model
+from connectors.declare.models import declaration, own_name
+from connectors.declare.project import Project
+from lake.command import STYLE, run, version
+from lake.errors import DONE, UserError
+
+DIFFERENT = 3
+CONNECTOR = "connectors/source-tables.json"
+
+
+@click.group("connectors", context_settings=STYLE)
+@version
+def command() -> None:
+    """Declare a source's tables, as its own catalogue describes them.
+
+    PostgreSQL is asked where PGHOST, PGPORT, PGDATABASE, PGUSER and PGPASSWORD say, MariaDB
+    and MySQL where MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_USER and MYSQL_PWD say.
+    """
+
+
+connector_option = click.option(
+    "--connector",
+    "connector_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=Path(CONNECTOR),
+    help="The configuration of the connector that captures the tables.",
+)
+project_option = click.option(
+    "--project-dir",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    default=Path(),
+    help="The dbt project: this one, or one that uses it as a package.",
+)
+
+
+topics_option = click.option(
+    "--topics",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The topics file, where it is not the project's own.",
+)
+
+
+@command.command()
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
+@connector_option
+@project_option
+@topics_option
+@click.option("--as", "name", metavar="NAME", help="What one table is called here.")
+@click.option("--dry-run", is_flag=True, help="Print a diff; write nothing.")
+def add(
+    tables: tuple[str, ...],
+    connector_file: Path,
+    project_dir: Path,
+    topics: Path | None,
+    name: str | None,
+    dry_run: bool,
+) -> None:
+    """Declare tables: topic, dbt source, models, rejected rows, the connector's list.
+
+    TABLE is public.vendors, a pattern such as 'public.*', or a schema. Names that the
+    project has are kept: a second run changes nothing.
+    """
+    project = Project(project_dir, topics)
+    connector = Connector(connector_file)
+    catalogue = read_catalogue(connector)
+    found = catalogue.matching(tables)
+    if name is not None and len(found) > 1:
+        raise UserError(f"--as names one table, and {', '.join(tables)} are {len(found)}")
+    wrong: list[str] = []
+    for table in found:
+        try:
+            left_out = connector.left_out(str(table), (each.name for each in table.columns))
+            declared = declaration(
+                table,
+                name or own_name(table.name),
+                connector.database,
+                connector.decimal_mode,
+                left_out,
+            )
+            project.add(declared, connector.topic(str(table)))
+            connector.capture(project, str(table))
+        except UserError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise UserError("\n".join([*wrong, "nothing was written"]))
+    if dry_run:
+        click.echo(project.diff(), nl=False)
+    else:
+        for file in project.save():
+            click.echo(f"wrote {file}")
+    for statement in statements(connector, catalogue, found):
+        click.echo(statement)
+
+
+@command.command()
+@click.option(
+    "--connector",
+    "connector_files",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    default=[Path(CONNECTOR)],
+    multiple=True,
+    help="A connector's configuration; several of one source may be given.",
+)
+@project_option
+@topics_option
+@click.option(
+    "--vars", "variables", metavar="YAML", default="{}", help="dbt's, which enable models."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
+@click.option("--apply", "is_applied", is_flag=True, help="Change the models' columns.")
+def diff(
+    connector_files: tuple[Path, ...],
+    project_dir: Path,
+    topics: Path | None,
+    variables: str,
+    as_json: bool,
+    is_applied: bool,
+) -> int:
+    """Compare the models with the source's catalogue; exit code 3 where they differ.
+
+    A model's column whose type holds more than the source's is no difference.
+    """
+    project = Project(project_dir, topics)
+    connectors = [Connector(file) for file in connector_files]
+    if len({each.database for each in connectors}) > 1:
+        raise UserError("the connectors read different databases: compare one at a time")
+    catalogue = read_catalogue(connectors[0])
+    models = project.staging_models(variables)
+    found = differences(models, project.tables(), connectors, catalogue)
+    if as_json:
+        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+    else:
+        for each in found:
+            click.echo(str(each))
+    if not is_applied:
+        return DIFFERENT if found else DONE
+    tables = {str(table): table for table in catalogue.tables}
+    for name in sorted({each.table for each in found if each.kind in CHANGEABLE}):
+        own = [each for each in found if each.table == name and each.kind in CHANGEABLE]
+        declared = declared_now(tables[name], connectors[0])
+        change_model(project, own, declared)
+    for file in project.save():
+        click.echo(f"wrote {file}", err=as_json)
+    changed = sorted({each.model for each in found if each.kind in CHANGEABLE})
+    if changed:
+        names = " ".join(f"{name.removeprefix('stg_')}+" for name in changed)
+        click.echo(
+            f"dbt build --profiles-dir profiles --full-refresh --select {names}",
+            err=as_json,
+        )
+    return DIFFERENT if any(each.kind not in CHANGEABLE for each in found) else DONE
+
+
+def read_catalogue(connector: Connector) -> Catalogue:
+    """What the source of a connector has."""
+    if connector.database == "postgresql":
+        return read_postgresql(connector.publication)
+    return read_mariadb()
+
+
+def statements(
+    connector: Connector, catalogue: Catalogue, tables: list[Table]
+) -> list[str]:
+    """What is to be run at the source, so that Debezium captures tables."""
+    if connector.database != "postgresql":
+        return []
+    published = catalogue.published
+    new = [table for table in tables if published is None or str(table) not in published]
+    found: list[str] = []
+    if new:
+        names = ", ".join(quoted(table.schema, table.name) for table in new)
+        schemas = ", ".join(sorted({quoted(table.schema) for table in new}))
+        publication = quoted(connector.publication or "")
+        found += [
+            "-- as the tables' owner, on the source:",
+            f"create publication {publication} for table {names};"
+            if published is None
+            else f"alter publication {publication} add table {names};",
+            f"grant usage on schema {schemas} to {quoted(connector.user)};",
+            f"grant select on {names} to {quoted(connector.user)};",
+        ]
+    for table in tables:
+        kept = [each.name for each in table.columns if each.is_toasted]
+        if kept and not table.has_full_identity:
+            found += [
+                f"-- {table}: values that are stored beside the row, and that a change leaves",
+                f"-- as they are, are not in its event ({', '.join(kept)}); silver keeps its",
+                "-- own. For events with the whole row:",
+                f"alter table {quoted(table.schema, table.name)} replica identity full;",
+            ]
+    return found
+
+
+def quoted(*names: str) -> str:
+    """A name as SQL writes it."""
+    return ".".join(
+        name
+        if re.fullmatch(r"[a-z_][a-z0-9_]*", name)
+        else '"' + name.replace('"', '""') + '"'
+        for name in names
+    )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; its exit code."""
+    return run(command, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,301 @@
+"""The tables of a source, as its own catalogue describes them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import psycopg2
+import pymysql
+
+from lake.errors import TransientError, UserError
+
+SECONDS_TO_CONNECT = 10
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a source's table.
+
+    Attributes:
+        name: at the source.
+        type: as the catalogue writes it, of a domain its base type; or ``enum``, or
+            ``composite``.
+        is_nullable: whether it may be null.
+        comment: the source's; empty where it has none.
+        is_computed: whether the source computes it; Debezium's events lack it.
+        is_toasted: whether PostgreSQL may store its values beside the row, and leave them
+            out of a change that does not touch them.
+    """
+
+    name: str
+    type: str
+    is_nullable: bool = True
+    comment: str = ""
+    is_computed: bool = False
+    is_toasted: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a source.
+
+    Attributes:
+        schema: PostgreSQL's schema, MariaDB's database.
+        name: without its schema.
+        columns: in the source's order.
+        key: the columns of the primary key; empty without one.
+        comment: the source's; empty where it has none.
+        has_full_identity: whether a change brings the whole old row (``REPLICA IDENTITY
+            FULL``; MariaDB's binary log always does).
+    """
+
+    schema: str
+    name: str
+    columns: tuple[Column, ...] = ()
+    key: tuple[str, ...] = ()
+    comment: str = ""
+    has_full_identity: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass
+class Catalogue:
+    """A source's tables.
+
+    Attributes:
+        tables: all but the system's.
+        published: the tables of a publication of PostgreSQL; None where there is none.
+    """
+
+    tables: list[Table] = field(default_factory=list)
+    published: set[str] | None = None
+
+    def matching(self, patterns: Sequence[str]) -> list[Table]:
+        """The tables that patterns name: ``schema.table``, ``schema.*``, or a schema.
+
+        Raises:
+            UserError: a pattern names none.
+        """
+        found: dict[str, Table] = {}
+        for pattern in patterns:
+            full = pattern if "." in pattern else f"{pattern}.*"
+            named = [table for table in self.tables if fnmatchcase(str(table), full)]
+            if not named:
+                raise UserError(f"the source has no table {full}{_similar(self, pattern)}")
+            found |= {str(table): table for table in named}
+        return list(found.values())
+
+
+def _similar(catalogue: Catalogue, pattern: str) -> str:
+    """What to name instead: tables of that name in other schemas."""
+    name = pattern.rpartition(".")[2]
+    others = [str(table) for table in catalogue.tables if table.name == name]
+    return f"; it has {', '.join(others)}" if others else ""
+
+
+def read_postgresql(publication: str | None) -> Catalogue:
+    """Read PostgreSQL's catalogue, where libpq's environment (``PGHOST`` …) says.
+
+    Raises:
+        TransientError: the server does not answer.
+        UserError: it refuses.
+    """
+    with _reading("PostgreSQL", "PGHOST, PGPORT, PGDATABASE, PGUSER", _postgresql) as rows:
+        published = None
+        if publication and rows(
+            "select from pg_publication where pubname = %s", (publication,)
+        ):
+            listed = rows(
+                "select schemaname::text, tablename::text from pg_publication_tables"
+                " where pubname = %s",
+                (publication,),
+            )
+            published = {f"{schema}.{table}" for schema, table in listed}
+        columns: dict[Any, list[Column]] = {}
+        for table, *described in rows(POSTGRESQL_COLUMNS):
+            name, type_name, *rest = described
+            # A type of an extension may stand in any schema.
+            bare = re.sub(r'^(?:\w+|"[^"]+")\.', "", type_name)
+            columns.setdefault(table, []).append(Column(name, bare, *rest))
+        return Catalogue(
+            [
+                Table(
+                    schema, name, tuple(columns.get(number, ())), tuple(key), comment, full
+                )
+                for number, schema, name, key, comment, full in rows(POSTGRESQL_TABLES)
+            ],
+            published,
+        )
+
+
+# A partition's changes are published as its own; the table that it is of, is not read here
+# unless `publish_via_partition_root` says so, which Debezium needs, too.
+POSTGRESQL_TABLES = """
+    select
+        pg_class.oid,
+        nspname::text,
+        relname::text,
+        coalesce(
+            (
+                select array_agg(attname::text order by place)
+                from pg_index
+                cross join unnest(indkey::int2[]) with ordinality as part (number, place)
+                join pg_attribute on attrelid = pg_class.oid and attnum = part.number
+                where indrelid = pg_class.oid and indisprimary
+            ),
+            '{}'
+        ),
+        coalesce(obj_description(pg_class.oid, 'pg_class'), ''),
+        relreplident = 'f'
+    from pg_class
+    join pg_namespace on relnamespace = pg_namespace.oid
+    where
+        relkind in ('r', 'p')
+        and not relispartition
+        and relpersistence = 'p'
+        and nspname !~ '^(pg_|information_schema$)'
+    order by nspname, relname
+"""
+POSTGRESQL_COLUMNS = """
+    with recursive
+
+    bases as (
+        select oid, oid as base, -1 as modifier, typtype, typbasetype, typtypmod
+        from pg_type
+        union all
+        select
+            bases.oid,
+            pg_type.oid,
+            case when bases.typtypmod >= 0 then bases.typtypmod else bases.modifier end,
+            pg_type.typtype,
+            pg_type.typbasetype,
+            pg_type.typtypmod
+        from bases
+        join pg_type on bases.typbasetype = pg_type.oid
+        where bases.typtype = 'd'
+    )
+
+    select
+        attrelid,
+        attname::text,
+        case
+            when bases.typtype = 'e' then 'enum'
+            when bases.typtype = 'c' then 'composite'
+            when element.typtype = 'e' then 'enum[]'
+            when element.typtype = 'c' then 'composite[]'
+            else format_type(
+                bases.base, case when atttypmod >= 0 then atttypmod else bases.modifier end
+            )
+        end,
+        not attnotnull,
+        coalesce(col_description(attrelid, attnum), ''),
+        attgenerated <> '',
+        attstorage in ('x', 'e')
+    from pg_attribute
+    join bases on atttypid = bases.oid and bases.typtype <> 'd'
+    left join pg_type as base on bases.base = base.oid
+    left join pg_type as element on base.typelem = element.oid and base.typcategory = 'A'
+    where attnum > 0 and not attisdropped
+    order by attrelid, attnum
+"""
+
+
+def read_mariadb() -> Catalogue:
+    """Read MariaDB's or MySQL's catalogue, where ``MYSQL_HOST`` … say.
+
+    Raises:
+        TransientError: the server does not answer.
+        UserError: it refuses.
+    """
+    variables = "MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_USER, MYSQL_PWD"
+    with _reading("MariaDB", variables, _mariadb) as rows:
+        columns: dict[Any, list[Column]] = {}
+        for schema, table, *described in rows(MARIADB_COLUMNS):
+            name, type_name, is_nullable, comment, is_computed = described
+            column = Column(name, type_name, bool(is_nullable), comment, bool(is_computed))
+            columns.setdefault((schema, table), []).append(column)
+        keys: dict[Any, list[str]] = {}
+        for schema, table, name in rows(MARIADB_KEYS):
+            keys.setdefault((schema, table), []).append(name)
+        return Catalogue(
+            [
+                Table(*place, tuple(columns[place]), tuple(keys.get(place, ())), comment)
+                for *named, comment in rows(MARIADB_TABLES)
+                if (place := (named[0], named[1])) in columns
+            ]
+        )
+
+
+OF_USERS = (
+    "table_schema not in ('information_schema', 'mysql', 'performance_schema', 'sys')"
+)
+MARIADB_TABLES = f"""
+    select table_schema, table_name, table_comment
+    from information_schema.tables
+    where table_type = 'BASE TABLE' and {OF_USERS}
+    order by table_schema, table_name
+"""
+MARIADB_COLUMNS = f"""
+    select
+        table_schema, table_name, column_name, column_type, is_nullable = 'YES',
+        column_comment, coalesce(generation_expression, '') <> ''
+    from information_schema.columns
+    where {OF_USERS}
+    order by table_schema, table_name, ordinal_position
+"""
+MARIADB_KEYS = f"""
+    select table_schema, table_name, column_name
+    from information_schema.key_column_usage
+    where constraint_name = 'PRIMARY' and {OF_USERS}
+    order by table_schema, table_name, ordinal_position
+"""
+
+Rows = Callable[..., Sequence[Sequence[Any]]]
+
+
+def _postgresql() -> Any:
+    connection = psycopg2.connect(connect_timeout=SECONDS_TO_CONNECT)
+    connection.set_session(readonly=True)
+    return connection
+
+
+def _mariadb() -> Any:
+    connect: Any = pymysql.connect  # its stub does not annotate the arguments
+    return connect(
+        host=os.environ.get("MYSQL_HOST", "127.0.0.1"),
+        port=int(os.environ.get("MYSQL_TCP_PORT", "3306")),
+        user=os.environ.get("MYSQL_USER", "root"),
+        password=os.environ.get("MYSQL_PWD", ""),
+        connect_timeout=SECONDS_TO_CONNECT,
+    )
+
+
+@contextmanager
+def _reading(server: str, variables: str, connect: Callable[[], Any]) -> Iterator[Rows]:
+    """A session that asks; an error names the server and the variables that lead to it."""
+    try:
+        with closing(connect()) as connection, connection.cursor() as cursor:
+
+            def rows(query: str, values: Sequence[Any] = ()) -> Sequence[Sequence[Any]]:
+                cursor.execute(query, values or None)
+                return list(cursor.fetchall())
+
+            yield rows
+    except (psycopg2.OperationalError, pymysql.err.OperationalError) as error:
+        said = " ".join(str(error).split())
+        # A server that answers, and refuses; "the database system is" one that starts.
+        is_refusal = "denied" in said or ("FATAL:" in said and "system is" not in said)
+        raise (UserError if is_refusal else TransientError)(
+            f"cannot read {server}'s catalogue: {said}; {variables} say where it is"
+        ) from error
+    except (psycopg2.Error, pymysql.err.Error) as error:
+        said = " ".join(str(error).split())
+        raise UserError(f"cannot read {server}'s catalogue: {said}") from error

@@ -1,0 +1,217 @@
+"""The text of the files that declare a source's table, as somebody would write them."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from connectors.declare.catalogue import Table
+from connectors.types import declared_type
+from lake.errors import UserError
+
+PACKAGE = Path(__file__).parents[2]
+POSITION_COLUMNS = PACKAGE / "models/silver/_position_columns.md"
+# What no column of a table may be called: the events' own columns and the positions.
+EVENT_COLUMNS = frozenset(
+    (
+        *("event_id", "topic", "kafka_partition", "key", "ingest_date", "row_image"),
+        *("fields", "unavailable_columns", "rejection"),
+    )
+)
+LINE = 92
+
+
+def position_columns() -> list[str]:
+    """The columns that every silver table has beside the source's."""
+    return re.findall(r"\{% docs (\w+) %\}", POSITION_COLUMNS.read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A table as its staging model declares it.
+
+    Attributes:
+        name: of the bronze and the silver table.
+        source: the table at the source, ``schema.table``.
+        key: the column that names a row.
+        key_columns: what it is joined of; empty where the key is one column.
+        columns: each column's type.
+        source_names: the source's name of a column, where it is another.
+        descriptions: of the columns.
+        description: of the table.
+    """
+
+    name: str
+    source: str
+    key: str
+    key_columns: tuple[str, ...]
+    columns: Mapping[str, str]
+    source_names: Mapping[str, str]
+    descriptions: Mapping[str, str]
+    description: str
+
+
+def declaration(
+    table: Table, name: str, database: str, decimal_mode: str, left_out: frozenset[str]
+) -> Declaration:
+    """What to declare of a table of the source.
+
+    Args:
+        table: as the catalogue describes it.
+        name: of the bronze and the silver table.
+        database: ``postgresql`` or ``mariadb``.
+        decimal_mode: the connector's ``decimal.handling.mode``.
+        left_out: the columns that the connector leaves out.
+
+    Raises:
+        UserError: the table has no primary key, or columns whose types have no place; it
+            names them all.
+    """
+    if not table.key:
+        raise UserError(
+            f"{table} has no primary key, by which its rows are told apart: give it one"
+        )
+    if lost := sorted(left_out.intersection(table.key)):
+        raise UserError(f"{table}: the connector leaves out {lost[0]}, which is of its key")
+    columns: dict[str, str] = {}
+    source_names: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
+    without_place: list[str] = []
+    for column in table.columns:
+        if column.name in left_out or column.is_computed:
+            continue
+        own = own_name(column.name)
+        if re.search(r"['`?\\]", column.name):
+            raise UserError(f"{table}: no model can name the column {column.name}")
+        if own in columns:
+            raise UserError(f"{table}: two columns would be called {own}")
+        try:
+            columns[own] = declared_type(database, column.type, decimal_mode=decimal_mode)
+        except UserError as error:
+            without_place.append(f"{column.name} ({column.type}): {error}")
+        if own != column.name:
+            source_names[own] = column.name
+        null = "" if column.is_nullable else ", never null"
+        described = (
+            column.comment or f"The source's `{column.name}`, `{column.type}`{null}."
+        )
+        descriptions[own] = described
+    if without_place:
+        raise UserError(
+            f"{table}: {'; '.join(without_place)}; leave such a column out by the"
+            " connector's column.exclude.list"
+        )
+    key_columns = tuple(own_name(part) for part in table.key)
+    key, described_key = key_columns[0], descriptions[key_columns[0]]
+    if len(key_columns) > 1:
+        key = f"{name}_key"
+        joined = "-".join(f"<{part}>" for part in key_columns)
+        descriptions[key] = f"Primary key, `{joined}`."
+    else:
+        key_columns = ()
+        descriptions[key] = f"Primary key. {described_key}"
+    described = table.comment or f"One row per row of `{table}`."
+    return Declaration(
+        *(name, str(table), key, key_columns, columns, source_names, descriptions),
+        f"{_sentence(described)} Current version; deleted rows stay, `is_deleted` is set.",
+    )
+
+
+def own_name(name: str) -> str:
+    """What a column of the source is called here: in lower case, by a name that is free."""
+    own = re.sub(r"\W", "_", name.lower(), flags=re.ASCII)
+    is_taken = own in EVENT_COLUMNS or own in position_columns()
+    if is_taken or not re.match(r"(?!fold_|_hoodie_)[a-z_]", own):
+        own = f"source_{own}"
+    return own
+
+
+def staging_model(declared: Declaration, package: str) -> str:
+    """``stg_<name>.sql``; ``package`` is what a macro's name begins with, if anything."""
+    lines = ["{{ config(meta={", f"    'key': '{declared.key}',"]
+    if declared.key_columns:
+        listed = ", ".join(f"'{part}'" for part in declared.key_columns)
+        lines.append(f"    'key_columns': [{listed}],")
+    lines += ["    'columns': {", *columns_lines(declared.columns), "    },"]
+    if declared.source_names:
+        lines += ["    'source_names': {", *columns_lines(declared.source_names), "    },"]
+    lines += ["}) }}", ""]
+    lines.append(f"{{{{ {package}change_events(source('bronze', '{declared.name}')) }}}}")
+    return "\n".join(lines) + "\n"
+
+
+def columns_lines(columns: Mapping[str, str]) -> list[str]:
+    """The lines of a declaration that give each column its type."""
+    return [f"        '{column}': '{text}'," for column, text in columns.items()]
+
+
+def silver_model(declared: Declaration, package: str) -> str:
+    """``<name>.sql``."""
+    return (
+        f"{{{{ config(unique_key='{declared.key}') }}}}\n\n"
+        f"{{{{ {package}current_rows(ref('stg_{declared.name}')) }}}}\n"
+    )
+
+
+def staging_yaml(declared: Declaration) -> str:
+    """``stg_<name>.yml``."""
+    described = (
+        f"One row per change event of `{declared.source}`, typed. The same event may stand"
+        " here twice (redelivered). A row with a `rejection` is left out of silver; of a"
+        " delete only the key is filled."
+    )
+    return f"models:\n  - name: stg_{declared.name}\n{_folded(described)}"
+
+
+def silver_yaml(declared: Declaration, package: str) -> str:
+    """``<name>.yml``: descriptions, and the tests of the key and of untyped values."""
+    found = [f"models:\n  - name: {declared.name}\n{_folded(declared.description)}"]
+    found.append("    columns:\n")
+    own = [declared.key, *(name for name in declared.columns if name != declared.key)]
+    for column in own:
+        found.append(column_yaml(column, declared.descriptions[column]))
+        if column == declared.key:
+            found.append("        data_tests: [unique, not_null]\n")
+    block = f'"{package.rstrip(".")}", ' if package else ""
+    for column in position_columns():
+        found.append(
+            f"      - name: {column}\n"
+            f"        description: '{{{{ doc({block}\"{column}\") }}}}'\n"
+        )
+        if column == "untyped_columns":
+            found.append(f"        data_tests: [{package}no_untyped_values]\n")
+    return "".join(found)
+
+
+def column_yaml(column: str, description: str) -> str:
+    """A column with its description."""
+    return f"      - name: {column}\n        description: {_scalar(description)}\n"
+
+
+def _scalar(text: str) -> str:
+    """A text as YAML on one line, in which dbt finds no Jinja."""
+    text = _without_jinja(text)
+    try:
+        is_plain = yaml.safe_load(f"- name: {text}") == [{"name": text}]
+    except yaml.YAMLError:
+        is_plain = False
+    return text if is_plain else "'" + text.replace("'", "''") + "'"
+
+
+def _folded(text: str) -> str:
+    lines = textwrap.wrap(_without_jinja(text), LINE - 6, break_on_hyphens=False)
+    return "    description: >\n" + "".join(f"      {line}\n" for line in lines)
+
+
+def _without_jinja(text: str) -> str:
+    """A comment of the source is no template."""
+    return re.sub(r"\{(?=[{%#])", "{ ", " ".join(text.split()))
+
+
+def _sentence(text: str) -> str:
+    return text if text.rstrip().endswith((".", "!", "?")) else f"{text.rstrip()}."
