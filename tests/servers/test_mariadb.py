@@ -19,6 +19,7 @@ import pytest
 
 from connectors.stack import jars
 from connectors.stack.mariadb import find_binary
+from connectors.types import declared_type
 from lake.errors import TRY_AGAIN
 from tests.conftest import NewLake
 from tests.servers.test_connectors import unread, validated
@@ -337,10 +338,12 @@ class TypesRun:
 
     Attributes:
         outcomes: of every value, by key.
+        catalogue: the type of each row of the matrix as MariaDB's catalogue writes it.
         zero_dates: what Debezium sent of a row of zero dates.
     """
 
     outcomes: dict[int, Outcome]
+    catalogue: list[str]
     zero_dates: dict[str, Any]
 
 
@@ -400,7 +403,9 @@ def types_run(
     mariadb.connect.remove("types")
     [event] = lake.rows("bronze.zero_dates")
     return TypesRun(
-        outcomes_of(TYPES, source.texts(), lake), zero_dates=json.loads(event["value"])
+        outcomes_of(TYPES, source.texts(), lake),
+        catalogue=source.catalogue(),
+        zero_dates=json.loads(event["value"]),
     )
 
 
@@ -424,6 +429,16 @@ def test_zero_date_takes_the_default_of_a_column_that_is_not_null(
     """Or the first day of 1970: nothing can tell it from the value."""
     days = (date(2020, 1, 2) - date(1970, 1, 1)).days
     assert (types_run.zero_dates["day"], types_run.zero_dates["month"]) == (days, 0)
+
+
+def test_types_are_named_as_by_the_catalogue(types_run: TypesRun) -> None:
+    """But for ``json``, which is a ``longtext`` there."""
+    found = {
+        row.sql: declared_type("mariadb", name)
+        for row, name in zip(TYPES, types_run.catalogue, strict=True)
+    }
+    expected = {row.sql: declared_type("mariadb", row.catalogue) for row in TYPES}
+    assert found == expected | {"json": "string"}
 
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:

@@ -10,7 +10,7 @@ from connectors.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support import types_doc
 from tests.support.project import copy_project
-from tests.support.types_matrix import TYPES, Type, Value
+from tests.support.types_matrix import OWN_TYPES, TYPES, Type, Value
 from tests.support.types_outcomes import Outcome, cases, outcomes_of, wrong_ways
 from tests.support.types_source import TypesSource, declare
 
@@ -59,6 +59,17 @@ def test_silver_has_the_value_or_names_its_column(
 ) -> None:
     """By a snapshot, an insert and an update."""
     assert wrong_ways(TYPES, row, value, outcomes) == {}
+
+
+def test_types_are_named_as_by_the_catalogue(source: TypesSource) -> None:
+    """But for the types that the source defines itself, which have other names there."""
+    found = source.catalogue()
+    expected = {
+        number: row.catalogue
+        for number, row in enumerate(TYPES)
+        if row.sql.removesuffix("[]") not in OWN_TYPES
+    }
+    assert {number: found[number] for number in expected} == expected
 
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:

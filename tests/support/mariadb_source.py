@@ -54,6 +54,19 @@ class MariaDBTypes:
         with self._cursor() as cursor:
             self.tables.change(cursor)
 
+    def catalogue(self) -> list[str]:
+        """The type of each row of the matrix as MariaDB's catalogue writes it."""
+        found = []
+        with self._cursor() as cursor:
+            for row in self.tables.types:
+                cursor.execute(
+                    "select column_type from information_schema.columns"
+                    " where table_schema = %s and table_name = %s and column_name = %s",
+                    (self.database, self.tables.table(row), row.column),
+                )
+                found.append(cursor.fetchone()[0])
+        return found
+
     def texts(self) -> dict[int, str | None]:
         """The server's own text of every value, by key."""
         with self._cursor() as cursor:

@@ -114,6 +114,19 @@ class TypesSource:
             )
             cursor.execute(f"drop database if exists {DATABASE} with (force)")
 
+    def catalogue(self) -> list[str]:
+        """The type of each row of the matrix as PostgreSQL's catalogue writes it."""
+        found = []
+        with self._cursor() as cursor:
+            for row in self.tables.types:
+                cursor.execute(
+                    "select format_type(atttypid, atttypmod) from pg_attribute"
+                    " where attrelid = %s::regclass and attname = %s",
+                    (self.tables.table(row), row.column),
+                )
+                found.append(cursor.fetchone()[0])
+        return found
+
     def texts(self) -> dict[int, str | None]:
         """PostgreSQL's own text of every value, by key."""
         with self._cursor() as cursor:
