@@ -162,7 +162,7 @@ def diff(
         click.echo(f"wrote {file}", err=as_json)
     changed = sorted({each.model for each in found if each.kind in CHANGEABLE})
     if changed:
-        names = " ".join(f"{name.removeprefix('stg_')}+" for name in changed)
+        names = " ".join(f"{name}+" for name in changed)
         click.echo(
             f"dbt build --profiles-dir profiles --full-refresh --select {names}",
             err=as_json,
@@ -202,9 +202,9 @@ def statements(
         kept = [each.name for each in table.columns if each.is_toasted]
         if kept and not table.has_full_identity:
             found += [
-                f"-- {table}: values that are stored beside the row, and that a change leaves",
-                f"-- as they are, are not in its event ({', '.join(kept)}); silver keeps its",
-                "-- own. For events with the whole row:",
+                f"-- {table}: an event lacks a long value that did not change, of",
+                f"-- {', '.join(kept)}; silver keeps the one that it has.",
+                "-- For events with the whole row:",
                 f"alter table {quoted(table.schema, table.name)} replica identity full;",
             ]
     return found
