@@ -8,8 +8,12 @@ is dbt's own incremental model.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -297,3 +301,56 @@ def test_column_of_another_type_names_the_recipe(steps: Steps) -> None:
     reported = project.error("--full-refresh", "-s", "sizes")
     assert "column freight is int in the table and string in the model" in reported
     assert "dbt run-operation drop_table --args '{table: silver.sizes}'" in reported
+
+
+@contextmanager
+def read_meanwhile(lake: Lake, table: str) -> Iterator[list[int]]:
+    """Within the block, a thread counts a table's rows again and again."""
+    counts: list[int] = []
+    is_done = Event()
+
+    def read() -> None:
+        while not is_done.is_set():
+            counts.append(len(lake.rows(table)))
+
+    reader = Thread(target=read)
+    reader.start()
+    try:
+        yield counts
+    finally:
+        is_done.set()
+        reader.join()
+
+
+def test_wider_number_reaches_a_table_while_it_is_read(steps: Steps) -> None:
+    """By an increment, which leaves null what was too wide; a full refresh fills it."""
+    project = steps.project
+    narrow = COLUMNS | {"price": "decimal(6,2)"}
+    set_columns(project.folder, narrow)
+    large = 5_000_000_000
+    project.ingest(order(20, "u", 1, freight=large, price="123456.7890"))
+    project.run("-s", "stg_orders", "orders")
+    rows = {row["order_id"]: row for row in project.lake.rows("silver.orders")}
+    assert (rows[1]["freight"], rows[1]["price"]) == (None, None)
+
+    set_columns(project.folder, narrow | {"freight": "bigint", "price": "decimal(12,4)"})
+    project.ingest(order(21, "u", 2, freight=large, price="0.5"))
+    with read_meanwhile(project.lake, "silver.orders") as counts:
+        project.run("-s", "stg_orders", "orders")
+        increment = {row["order_id"]: row for row in project.lake.rows("silver.orders")}
+        project.run("--full-refresh", "-s", "stg_orders", "orders")
+    assert set(counts) == {len(rows)} and len(counts) > 10
+    found = {row["order_id"]: row for row in project.lake.rows("silver.orders")}
+    assert (increment[1]["freight"], increment[2]["freight"]) == (None, large)
+    assert (found[1]["freight"], found[1]["price"]) == (large, Decimal("123456.7890"))
+    assert (found[2]["freight"], found[2]["price"]) == (large, Decimal("0.5000"))
+
+    set_columns(
+        project.folder,
+        narrow | {"freight": "bigint", "price": "decimal(12,4)", "note": "string"},
+    )
+    project.ingest(order(22, "u", 3, freight=1, price="1", note="later"))
+    project.run("-s", "stg_orders", "orders")
+    found = {row["order_id"]: row for row in project.lake.rows("silver.orders")}
+    assert (found[3]["note"], found[1]["freight"]) == ("later", large)
+    assert project.lake.sql("select max(freight) from silver.orders") == [[str(large)]]
