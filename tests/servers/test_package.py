@@ -1,4 +1,4 @@
-"""The README's dbt project that lists this one as a package, with the files shown there."""
+"""The dbt project of ``docs/package.md``, which lists this one as a package."""
 
 from __future__ import annotations
 
@@ -18,18 +18,15 @@ from tests.support.records import Record, flattened, record
 
 
 def files() -> dict[str, str]:
-    """The section's files, by path."""
-    text = (PROJECT / "README.md").read_text(encoding="utf-8")
-    section = text.partition("## In a dbt project of your own")[2].partition("\n## ")[0]
+    """The page's files, by path."""
+    page = (PROJECT / "docs/package.md").read_text(encoding="utf-8")
     for command in (
         "dbt deps --project-dir ../shop",
         "python -m ingest files landing/ --topics ../shop/topics.toml",
         "dbt build --project-dir ../shop --profiles-dir profiles",
     ):
-        assert f"    {command}\n" in section
-    found = re.findall(
-        r"^`([\w/.]+)`[^`]*:\n\n```\w+\n(.*?)```$", section, re.DOTALL | re.M
-    )
+        assert f"    {command}\n" in page
+    found = re.findall(r"^`([\w/.]+)`[^`]*:\n\n```\w+\n(.*?)```$", page, re.DOTALL | re.M)
     return dict(found)
 
 

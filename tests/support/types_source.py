@@ -153,7 +153,7 @@ class TypesSource:
 
 
 def declare(project: Path, types: Sequence[Type], topics: dict[str, str]) -> list[str]:
-    """Add the types' tables to a copy of the project, as the README says.
+    """Add the types' tables to a copy of the project, as docs/models.md says.
 
     Returns:
         What a build selects, to leave out the project's own silver tables.

@@ -15,6 +15,7 @@ import pytest
 from lake import __version__
 from tests.support.project import PROJECT
 
+COMMANDS = PROJECT / "docs/commands.md"
 EXCLUDED = {
     "deploy.aws.entry": "what a job on EMR starts, with nothing of the project imported",
     "demo.record": "a step of `make setup`, which reads no command line",
@@ -93,7 +94,19 @@ def test_version_and_unknown_options(
     assert "No such option" in capsys.readouterr().err
 
 
-def test_environment_variables_are_in_the_readme() -> None:
+def test_every_module_is_documented() -> None:
+    """``python -m MODULE``; of the benchmarks, which share a line, the names."""
+    page = COMMANDS.read_text(encoding="utf-8")
+    wanted = [
+        f"`{name.removeprefix('benchmarks.')}`"
+        if name.startswith("benchmarks.")
+        else f"`python -m {name}"
+        for name in MODULES
+    ]
+    assert [name for name in wanted if name not in page] == []
+
+
+def test_environment_variables_are_documented() -> None:
     """Each that the project reads, and no other; AWS's own are boto3's matter.
 
     So is what EMR's jobs are given by their template.
@@ -109,7 +122,7 @@ def test_environment_variables_are_in_the_readme() -> None:
     )
     texts = (file.read_text(encoding="utf-8") for file in files)
     read = {"".join(names) for text in texts for names in reads.findall(text)}
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("## Environment variables\n")[2].partition("\n## ")[0]
+    page = COMMANDS.read_text(encoding="utf-8")
+    section = page.partition("## Environment variables\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", section))
     assert {name for name in read ^ listed if not name.startswith("AWS_")} == set()

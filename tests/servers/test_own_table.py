@@ -1,4 +1,4 @@
-"""The README's worked example, as it stands there, in a copy of the project."""
+"""The example of ``docs/models.md``, as it stands there, in a copy of the project."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.support.records import Record, flattened, record
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A copy of the project, with the steps of "Your own topic and table" done."""
+    """A copy of the project, with the steps of "By hand" done."""
     copy = copy_project(tmp_path / "project")
-    readme = (PROJECT / "README.md").read_text(encoding="utf-8")
-    section = readme.partition("## Your own topic and table")[2].partition("\n## ")[0]
+    page = (PROJECT / "docs/models.md").read_text(encoding="utf-8")
+    section = page.partition("\n## By hand\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```(?:toml|yaml|sql)\n(.*?)```", section, re.DOTALL)
     topic, source, staging, silver = (dedent(block) for block in blocks)
     insert(copy / "ingest/topics.toml", "[topics]\n", topic)
@@ -52,7 +52,7 @@ def vendor(op: str, key: int, lsn: int, **columns: object) -> Record:
     return record({"vendor_id": key}, value, lsn, topic="shop.public.vendors")
 
 
-def test_worked_example_of_the_readme(project: Path, lake: Lake) -> None:
+def test_worked_example(project: Path, lake: Lake) -> None:
     """A table of one's own in silver; then one more column, which a full refresh fills."""
     topics = ("--topics", str(project / "ingest/topics.toml"))
     lake.land(
