@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from dbt.cli.main import dbtRunner
-from dbt.contracts.graph.manifest import Manifest
-from dbt.contracts.graph.nodes import ModelNode
 
 from connectors.declare import models
 from connectors.declare.models import Declaration
@@ -149,6 +146,11 @@ class Project:
         Raises:
             UserError: dbt cannot parse the project.
         """
+        # Seconds to load, which `--help` and `add` need not wait for.
+        from dbt.cli.main import dbtRunner
+        from dbt.contracts.graph.manifest import Manifest
+        from dbt.contracts.graph.nodes import ModelNode
+
         places = ("--project-dir", str(self.folder), "--profiles-dir", str(PROFILES))
         parsed = dbtRunner().invoke(
             ["--quiet", "--log-level", "none", "parse", *places, "--vars", variables]

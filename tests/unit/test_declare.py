@@ -1,0 +1,393 @@
+"""`python -m connectors add` and `diff` on a copy of the project, without a server."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from connectors import __main__ as command
+from connectors.declare.catalogue import Catalogue, Column, Table
+from connectors.declare.difference import holds
+from connectors.declare.models import EVENT_COLUMNS, own_name, position_columns
+from tests.support.project import PROJECT, copy_project
+
+CONNECTOR = "connectors/source-tables.json"
+VENDORS = Table(
+    "shop",
+    "vendors",
+    (
+        Column("vendor_id", "integer", is_nullable=False),
+        Column("company_name", "character varying(40)", is_nullable=False),
+        Column("credit_limit", "numeric(12,2)", comment="In euros: at most."),
+        Column("notes", "text", comment="'{{ x }}' # is no template", is_toasted=True),
+        Column("Op", "\"char\""),
+        Column("topic", "text"),
+        Column("total", "numeric(12,2)", is_computed=True),
+    ),
+    ("vendor_id",),
+    "Who sells to us",
+    has_full_identity=False,
+)
+LINES = Table(
+    "shop",
+    "lines",
+    (Column("order_id", "integer"), Column("product_id", "integer")),
+    ("order_id", "product_id"),
+)
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return copy_project(tmp_path / "project")
+
+
+@pytest.fixture
+def catalogue(monkeypatch: pytest.MonkeyPatch) -> Catalogue:
+    """What the source is said to have."""
+    found = Catalogue([VENDORS, LINES], published={"shop.lines"})
+    monkeypatch.setattr(command, "read_catalogue", lambda connector: found)
+    return found
+
+
+@pytest.fixture
+def run(project: Path, catalogue: Catalogue) -> Run:
+    def call(*arguments: str, folder: Path = project) -> int:
+        connector = ("--connector", str(project / CONNECTOR))
+        place = ("--project-dir", str(folder))
+        return command.main([*arguments, *connector, *place])
+
+    return call
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): file.read_text(encoding="utf-8")
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.suffix in (".sql", ".yml", ".toml", ".json")
+    }
+
+
+def test_add_writes_what_a_table_needs(
+    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = texts(project)
+    assert run("add", "shop.vendors", "shop.lines") == 0
+    said = capsys.readouterr().out
+    after = texts(project)
+    added = {
+        f"models/{layer}{name}.{ending}"
+        for layer in ("staging/stg_", "silver/")
+        for name in ("vendors", "lines")
+        for ending in ("sql", "yml")
+    }
+    assert after.keys() - before.keys() == added
+    # Of what was there, lines are added, and the connector's list is longer.
+    changed = {file for file in before if before[file] != after[file]}
+    assert changed == {
+        CONNECTOR,
+        "ingest/topics.toml",
+        "models/silver/rejected_rows.sql",
+        "models/staging/_sources.yml",
+    }
+    for file in changed - {CONNECTOR}:
+        kept = iter(after[file].splitlines())
+        assert all(line in kept for line in before[file].splitlines()), file
+    listed = json.loads(after[CONNECTOR])["table.include.list"]
+    assert listed.endswith("datalake.territories,shop.vendors,shop.lines")
+    assert '"demo.shop.vendors" = "vendors"\n"demo.shop.lines" = "lines"\n\n' in after[
+        "ingest/topics.toml"
+    ]
+    assert "\n    ref('stg_vendors'),\n    ref('stg_lines'),\n]" in after[
+        "models/silver/rejected_rows.sql"
+    ]
+    assert "alter publication datalake add table shop.vendors;\n" in said
+    assert "grant select on shop.vendors to debezium;\n" in said
+    assert "alter table shop.vendors replica identity full;\n" in said
+
+
+def test_models_are_as_somebody_would_write_them(run: Run, project: Path) -> None:
+    assert run("add", "shop") == 0
+    models = project / "models"
+    assert (models / "staging/stg_vendors.sql").read_text() == """\
+{{ config(meta={
+    'key': 'vendor_id',
+    'columns': {
+        'vendor_id': 'int',
+        'company_name': 'string',
+        'credit_limit': 'decimal(12,2)',
+        'notes': 'string',
+        'source_op': 'string',
+        'source_topic': 'string',
+    },
+    'source_names': {
+        'source_op': 'Op',
+        'source_topic': 'topic',
+    },
+}) }}
+
+{{ change_events(source('bronze', 'vendors')) }}
+"""
+    assert (models / "staging/stg_lines.sql").read_text().startswith(
+        "{{ config(meta={\n    'key': 'lines_key',\n"
+        "    'key_columns': ['order_id', 'product_id'],\n"
+    )
+    assert (models / "silver/lines.sql").read_text() == (
+        "{{ config(unique_key='lines_key') }}\n\n{{ current_rows(ref('stg_lines')) }}\n"
+    )
+    (described,) = yaml.safe_load((models / "silver/vendors.yml").read_text())["models"]
+    columns = {each["name"]: each for each in described["columns"]}
+    assert described["description"].startswith("Who sells to us. Current version")
+    assert columns["vendor_id"]["data_tests"] == ["unique", "not_null"]
+    assert columns["credit_limit"]["description"] == "In euros: at most."
+    assert columns["notes"]["description"] == "'{ { x }}' # is no template"
+    assert set(position_columns()) < set(columns)
+    assert columns["untyped_columns"]["data_tests"] == ["no_untyped_values"]
+
+
+def test_second_run_changes_nothing(
+    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("add", "shop.*") == 0
+    before = texts(project)
+    capsys.readouterr()
+    assert run("add", "shop.*") == 0
+    assert texts(project) == before
+    assert "wrote" not in capsys.readouterr().out
+
+
+def test_dry_run_prints_a_diff_and_writes_nothing(
+    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = texts(project)
+    assert run("add", "shop.vendors", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert texts(project) == before
+    patched = subprocess.run(
+        ["git", "apply", "--check", "-"],
+        cwd=project,
+        input=said.partition("-- as the tables' owner")[0],
+        text=True,
+        capture_output=True,
+    )
+    assert (patched.returncode, patched.stderr) == (0, "")
+    assert '+"demo.shop.vendors" = "vendors"' in said
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (replace(VENDORS, key=()), "shop.vendors has no primary key"),
+        (replace(VENDORS, name="products"), "the name products is taken in models/silver"),
+        (
+            replace(VENDORS, columns=(*VENDORS.columns, Column("found", "tsquery"))),
+            "found (tsquery): no type to declare for 'tsquery'",
+        ),
+        (
+            replace(VENDORS, columns=(*VENDORS.columns, Column("b", "box"))),
+            "b (box): type 'box' is not in connectors/types/postgresql.toml",
+        ),
+        (
+            replace(VENDORS, columns=(*VENDORS.columns, Column("NOTES", "text"))),
+            "two columns would be called notes",
+        ),
+    ],
+)
+def test_table_that_cannot_be_declared_changes_nothing(
+    run: Run,
+    project: Path,
+    catalogue: Catalogue,
+    capsys: pytest.CaptureFixture[str],
+    table: Table,
+    message: str,
+) -> None:
+    """Nor do those that could be, in the same command."""
+    before = texts(project)
+    catalogue.tables[:] = [LINES, table]
+    assert run("add", "shop") == 1
+    said = capsys.readouterr().err
+    assert message in said and said.endswith("nothing was written\n")
+    assert texts(project) == before
+
+
+def test_unknown_table_is_an_error(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("add", "public.vendors") == 1
+    assert "no table public.vendors; it has shop.vendors" in capsys.readouterr().err
+
+
+def test_another_name(run: Run, project: Path, catalogue: Catalogue) -> None:
+    catalogue.tables[:] = [replace(VENDORS, name="products")]
+    assert run("add", "shop.products", "--as", "shop_products") == 0
+    assert '"demo.shop.products" = "shop_products"' in (
+        project / "ingest/topics.toml"
+    ).read_text()
+    assert (project / "models/silver/shop_products.sql").exists()
+
+
+def test_column_that_the_connector_leaves_out_is_not_declared(
+    run: Run, project: Path
+) -> None:
+    file = project / CONNECTOR
+    config = json.loads(file.read_text()) | {"column.exclude.list": r"shop\.vendors\.notes"}
+    file.write_text(json.dumps(config, indent=2))
+    assert run("add", "shop.vendors") == 0
+    assert "notes" not in (project / "models/staging/stg_vendors.sql").read_text()
+
+
+def test_project_that_uses_this_one_as_a_package(run: Run, tmp_path: Path) -> None:
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "dbt_project.yml").write_text("name: shop\nprofile: cdc_lakehouse\n")
+    assert run("add", "shop", folder=shop) == 0
+    files = texts(shop)
+    assert files["topics.toml"] == (
+        '[topics]\n"demo.shop.vendors" = "vendors"\n"demo.shop.lines" = "lines"\n'
+    )
+    (source,) = yaml.safe_load(files["models/staging/_sources.yml"])["sources"]
+    names = [table["name"] for table in source["tables"]]
+    assert sorted(names) == ["lines", "rejected_events", "vendors"]
+    assert files["models/silver/rejected_rows.sql"] == (
+        "{{ config(unique_key='event_id') }}\n\n{{ cdc_lakehouse.rejected_rows([\n"
+        "    ref('stg_vendors'),\n    ref('stg_lines'),\n]) }}\n"
+    )
+    assert "{{ cdc_lakehouse.change_events(" in files["models/staging/stg_lines.sql"]
+    assert "[cdc_lakehouse.no_untyped_values]" in files["models/silver/lines.yml"]
+    assert """doc("cdc_lakehouse", "op")""" in files["models/silver/lines.yml"]
+
+
+def test_what_is_written_passes_the_linters(run: Run, project: Path) -> None:
+    """sqlfluff, and dbt's parser, which takes a warning for an error."""
+    assert run("add", "shop") == 0
+    for name in ("pyproject.toml", ".sqlfluff", "dbt_project.yml", "dbt_single_build.py"):
+        if (PROJECT / name).exists() and not (project / name).exists():
+            shutil.copy(PROJECT / name, project)
+    written = [*project.rglob("*vendors.sql"), *project.rglob("*lines.sql")]
+    written.append(project / "models/silver/rejected_rows.sql")
+    for arguments in (
+        ("sqlfluff", "lint", "--disable-progress-bar", *map(str, written)),
+        ("dbt.cli.main", "--warn-error", "parse", "--profiles-dir", "profiles", "--quiet"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=project,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_diff_names_what_differs_and_apply_mends_it(
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = project / "ingest/topics.toml"
+    topics.write_text('[topics]\n"demo.shop.gone" = "products"\n')
+    assert run("add", "shop.vendors") == 0
+    before = texts(project)
+    wider, *rest = (
+        Column("credit_limit", "numeric(14,4)"),
+        Column("rating", "smallint", comment="1 to 5"),
+        Column("key", "text"),
+    )
+    kept = [each for each in VENDORS.columns if each.name not in ("credit_limit", "notes")]
+    changed = replace(VENDORS, columns=(*kept, wider, *rest))
+    catalogue.tables[:] = [changed, replace(LINES, name="more")]
+    file = project / CONNECTOR
+    file.write_text(file.read_text().replace(",shop.vendors", ",shop.vendors,shop.more"))
+    capsys.readouterr()
+
+    assert run("diff") == 3
+    assert capsys.readouterr().out.splitlines() == [
+        "shop.gone: not at the source",
+        "shop.vendors.credit_limit: type (declared decimal(12,2), source decimal(14,4))",
+        "shop.vendors.rating: new column (source int)",
+        "shop.vendors.source_key: new column (source string)",
+        "shop.vendors.notes: dropped column (declared string)",
+        "shop.more: not modelled",
+    ]
+    assert run("diff", "--json") == 3
+    found = json.loads(capsys.readouterr().out)
+    assert [each["kind"] for each in found] == [
+        *("not at the source", "type", "new column", "new column", "dropped column"),
+        "not modelled",
+    ]
+    assert found[1] == {
+        "table": "shop.vendors",
+        "kind": "type",
+        "model": "stg_vendors",
+        "column": "credit_limit",
+        "declared": "decimal(12,2)",
+        "source": "decimal(14,4)",
+    }
+
+    assert run("diff", "--apply") == 3  # tables are left to differ
+    said = capsys.readouterr().out
+    assert "dbt build --profiles-dir profiles --full-refresh --select stg_vendors+" in said
+    after = texts(project)
+    assert {name for name in before if before[name] != after[name]} == {
+        CONNECTOR,
+        "models/staging/stg_vendors.sql",
+        "models/silver/vendors.yml",
+    }
+    staging = after["models/staging/stg_vendors.sql"]
+    assert "'credit_limit': 'decimal(14,4)',\n" in staging
+    assert "        'rating': 'int',\n        'source_key': 'string',\n    },\n" in staging
+    assert "'source_key': 'key',\n" in staging and "notes" not in staging
+    (described,) = yaml.safe_load(after["models/silver/vendors.yml"])["models"]
+    columns = {each["name"]: each["description"] for each in described["columns"]}
+    assert columns["rating"] == "1 to 5" and "notes" not in columns
+    catalogue.tables.pop()
+    assert run("diff") == 3
+    assert capsys.readouterr().out == "shop.gone: not at the source\n"
+
+
+def test_changed_key_is_left_to_the_user(
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    assert run("add", "shop.vendors") == 0
+    catalogue.tables[:] = [replace(VENDORS, key=("vendor_id", "company_name"))]
+    before = texts(project)
+    capsys.readouterr()
+    assert run("diff", "--apply") == 3
+    assert capsys.readouterr().out == (
+        "shop.vendors: key (declared vendor_id, source vendor_id, company_name)\n"
+    )
+    assert texts(project) == before
+
+
+@pytest.mark.parametrize(
+    ("declared", "needed", "is_held"),
+    [
+        ("bigint", "int", True),
+        ("int", "bigint", False),
+        ("string", "int", True),
+        ("string hashed", "string", True),
+        ("decimal(14,4)", "decimal(12,2)", True),
+        ("decimal(14,4)", "decimal(12,4)", True),
+        ("decimal(12,4)", "decimal(12,2)", False),
+        ("decimal(12,2)", "int", True),
+        ("decimal(11,2)", "int", False),
+        ("decimal(14,2) base64", "decimal(12,2) base64", True),
+        ("decimal(14,4) base64", "decimal(12,2) base64", False),
+        ("decimal(12,2)", "decimal(12,2) base64", False),
+        ("timestamp", "timestamp(3)", False),
+        ("json", "string", False),
+    ],
+)
+def test_type_that_holds_another(declared: str, needed: str, is_held: bool) -> None:
+    assert holds(declared, needed) == is_held
+
+
+def test_names_that_are_taken() -> None:
+    taken = [*EVENT_COLUMNS, *position_columns()]
+    assert [own_name(name) for name in taken] == [f"source_{name}" for name in taken]
+    assert own_name("Weird Name") == "weird_name"
+    assert own_name("_hoodie_x") == "source__hoodie_x" and own_name("1st") == "source_1st"
