@@ -5,8 +5,8 @@
 {% macro _check_change_table(name, meta) -%}
     {%- set known = ['key', 'columns', 'key_columns', 'source_names'] -%}
     {%- set types = [
-        'bigint', 'boolean', 'bpchar', 'date', 'double', 'int', 'json', 'smallint',
-        'string', 'timestamp', 'timestamptz'
+        'bigint', 'boolean', 'bpchar', 'bpchar hashed', 'date', 'double', 'int', 'json', 'smallint',
+        'string', 'string hashed', 'timestamp', 'timestamptz'
     ] -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
         'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
@@ -54,6 +54,7 @@
             ~ types | join(', ') ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
             ~ ("; ' or null' goes: a value that the type cannot hold is null"
                 if type.endswith(' or null') else '')
+            ~ ('; only string and bpchar can be hashed' if type.endswith(' hashed') else '')
         ) -%}
     {%- endfor -%}
     {%- set given = meta.get('source_names', {}) -%}

@@ -6,6 +6,9 @@
     `time.precision.mode=isostring`. A number beyond what PostgreSQL can hold (4714 BC to
     5874897, or 294246 of a timestamp) means infinity.
 
+    `hashed`: SHA-256 in hexadecimal digits, for a column that analysts may compare and not read.
+    Trailing blanks of a bpchar are trimmed first, so that equal values have equal hashes.
+
     `base64`: with `decimal.handling.mode=precise` a number comes as its unscaled bytes, highest
     first, negative where the first bit is set; a `numeric` without a scale as `{"scale": …,
     "value": …}`.
@@ -15,6 +18,8 @@
         {{ text }}
     {%- elif type == 'bpchar' -%}
         rtrim({{ text }})
+    {%- elif type.endswith(' hashed') -%}
+        sha2({{ 'rtrim(%s)' % text if type == 'bpchar hashed' else text }}, 256)
     {%- elif type == 'date' -%}
         coalesce(
             if(

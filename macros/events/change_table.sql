@@ -24,7 +24,7 @@
     {%- endfor -%}
     {%- set carried = [] -%}
     {%- for column, type in columns.items()
-        if type in ['string', 'json', 'bpchar'] and column != meta['key'] -%}
+        if type.removesuffix(' hashed') in ['string', 'json', 'bpchar'] and column != meta['key'] -%}
         {%- do carried.append(column) -%}
     {%- endfor -%}
     {%- set source = graph.sources[node.depends_on.nodes[0]] -%}

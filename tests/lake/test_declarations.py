@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,27 @@ COLUMNS = {
     "shipped_at": "timestamp(3)",
     "paid_at": "timestamp(6)",
     "note": "string",
+    "email": "string hashed",
+    "phone": "bpchar hashed",
     **MANY,
+}
+# The same table by its key's hash.
+BY_HASH = {"order_ref": "string hashed"} | {
+    name: declared for name, declared in COLUMNS.items() if name != "order_id"
 }
 SOURCE_NAMES = {
     "topic_name": "topic",
     "weird_name": "weird-näme.x",
     "order_id": "Order Id",
 }
+SILVER_BY_HASH = """
+{{ config(unique_key='order_ref') }}
+
+{{ current_rows(ref('stg_orders_by_hash')) }}
+"""
 # What the connector of this table sends for a value that it does not know.
 PLACEHOLDER = "not sent"
+VARIABLES = f"{{cdc_lakehouse_unavailable_value: {PLACEHOLDER}}}"
 
 
 def order(offset: int, op: str, key: int, **row: Any) -> Record:
@@ -44,16 +57,35 @@ def order(offset: int, op: str, key: int, **row: Any) -> Record:
     return record({"Order Id": key}, flattened(op, {"Order Id": key} | row, offset), offset)
 
 
+def hashed(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def without(row: Row, *names: str) -> Row:
+    return {name: value for name, value in row.items() if name not in names}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table, and the same by its key's hash."""
+    project = small_project(tmp_path_factory.mktemp("declarations") / "project")
+    set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
+    names = {"order_ref" if k == "order_id" else k: v for k, v in SOURCE_NAMES.items()}
+    meta = {"key": "order_ref", "columns": BY_HASH, "source_names": names}
+    models = project / "models"
+    (models / "staging" / "stg_orders_by_hash.sql").write_text(STAGING.format(meta=meta))
+    (models / "silver" / "orders_by_hash.sql").write_text(SILVER_BY_HASH)
+    write_rejected_rows(models)
+    return project
+
+
 @pytest.fixture(scope="module")
 def built(
-    new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+    project: Path, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Lake, list[list[str]]]:
     """The lake after two builds of the table, and what each warned of."""
-    folder = tmp_path_factory.mktemp("declarations")
-    topics = folder / "topics.toml"
+    topics = tmp_path_factory.mktemp("topics") / "topics.toml"
     topics.write_text(TOPICS)
-    project = small_project(folder / "project")
-    set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
     lake = new_lake(topics)
     said = [build(lake, project, ALL)]
     said.append(build(lake, project, LATER))
@@ -78,11 +110,21 @@ ALL = [
     order(12, "c", 8, freight="12.50"),
     order(13, "c", 9, freight="NaN"),
     record({"Order Id": 10}, envelope("d", {"Order Id": 10, "freight": "NaN"}, 14), 14),
+    order(15, "c", 11, email="a@example.org", phone="12"),
+    order(16, "c", 12, email="a@example.org"),
+    order(17, "c", 13, email="b@example.org"),
 ]
 LATER = [
     order(20, "u", 1, topic="c", note=PLACEHOLDER),
     order(21, "u", 8, freight="1e9"),
     order(22, "u", 9, freight="3.00"),
+    order(23, "u", 11, email=PLACEHOLDER, phone="13   "),
+    record({"Order Id": 12}, envelope("d", None, 24), 24),
+    # The key 13 becomes 14; its e-mail address stays where it is.
+    record({"Order Id": 13}, envelope("d", None, 25), 25),
+    record(
+        {"Order Id": 14}, flattened("c", {"Order Id": 14, "email": PLACEHOLDER}, 25), 26
+    ),
 ]
 
 
@@ -90,8 +132,7 @@ def build(lake: Lake, project: Path, events: list[Record]) -> list[str]:
     """Bring events to silver; what the build warns of."""
     lake.land(events)
     assert lake.ingest().code == 0
-    variables = f"{{cdc_lakehouse_unavailable_value: {PLACEHOLDER}}}"
-    said = lake.dbt("run", "--vars", variables, project=project)["said"]
+    said = lake.dbt("run", "--vars", VARIABLES, project=project)["said"]
     return [warning.strip() for warning in said if "Configuration paths" not in warning]
 
 
@@ -123,7 +164,7 @@ def test_event_without_a_key_has_no_row(
 ) -> None:
     """A delete that brings no row and no key."""
     assert built[1] == [[], []]
-    assert rows.keys() == {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
+    assert rows.keys() == set(range(1, 15))
 
 
 def test_value_that_its_type_cannot_hold_is_null(rows: dict[int, Row]) -> None:
@@ -148,6 +189,72 @@ def test_key_with_another_name_is_found_in_kafkas_key(rows: dict[int, Row]) -> N
     assert (rows[6]["is_deleted"], rows[6]["source_lsn"]) == (True, 8)
 
 
+def test_hashed_column_has_the_hash_of_its_text(rows: dict[int, Row]) -> None:
+    """Without a bpchar's padding; null, and a value that was not sent, have no hash."""
+    found = {
+        key: (rows[key]["is_deleted"], rows[key]["email"], rows[key]["phone"])
+        for key in (1, 11, 12, 13, 14)
+    }
+    assert found == {
+        1: (False, None, None),
+        11: (False, hashed("a@example.org"), hashed("13")),
+        12: (True, None, None),
+        13: (True, None, None),
+        14: (False, hashed("b@example.org"), None),
+    }
+    carried = {
+        key: [
+            (value["column_name"], value["is_known"])
+            for value in rows[key]["carried_columns"]
+        ]
+        for key in (11, 14)
+    }
+    assert carried == {key: [("email", True)] for key in (11, 14)}
+
+
+def test_key_may_be_hashed(
+    built: tuple[Lake, list[list[str]]], rows: dict[int, Row]
+) -> None:
+    """Also where only Kafka's key has it, and where its history is replayed."""
+    by_hash = {row["order_ref"]: row for row in built[0].rows("silver.orders_by_hash")}
+    assert by_hash.keys() == {hashed(str(key)) for key in rows}
+    for key, row in rows.items():
+        found = by_hash[hashed(str(key))]
+        assert without(found, "order_ref") == without(row, "order_id")
+
+
+def test_raw_value_of_a_hashed_column_ends_in_bronze(
+    built: tuple[Lake, list[list[str]]],
+) -> None:
+    def count(table: str) -> str:
+        texts = f"(select to_json(struct(*)) as text from {table})"
+        ((found,),) = built[0].sql(
+            f"select count(*) from {texts} where text like '%@example.org%'"
+        )
+        return found
+
+    assert count("bronze.cdc_events") == "3"
+    for table in ("staging.stg_orders", "silver.orders", "silver.orders_by_hash"):
+        assert count(table) == "0", table
+
+
+def test_full_refresh_gives_the_hashes_that_the_increments_gave(
+    built: tuple[Lake, list[list[str]]], project: Path
+) -> None:
+    def live(table: str) -> list[Row]:
+        arrival = ("ingested_at", "ingest_batch")
+        rows = [without(row, *arrival) for row in built[0].rows(table)]
+        return sorted(
+            (row for row in rows if not row["is_deleted"]),
+            key=lambda row: row["source_lsn"],
+        )
+
+    tables = ("silver.orders", "silver.orders_by_hash")
+    before = {table: live(table) for table in tables}
+    built[0].dbt("run", "--full-refresh", "--vars", VARIABLES, project=project)
+    assert {table: live(table) for table in tables} == before
+
+
 def test_milliseconds_and_microseconds_are_read_as_declared(rows: dict[int, Row]) -> None:
     moment = datetime(2024, 2, 29, 23, 59, 59, 123_000, tzinfo=UTC)
     assert rows[3]["shipped_at"].replace(tzinfo=UTC) == moment
@@ -167,6 +274,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"key": "a"}, "setting 'columns' under meta must map each column"),
     (COLUMN | {"columns": {"a": "integer"}}, "gives 'a' the type 'integer'"),
     (COLUMN | {"columns": {"a": "int or null"}}, "; ' or null' goes: a value that"),
+    (COLUMN | {"columns": {"a": "json hashed"}}, "; only string and bpchar can be hashed"),
     (TWO | {"key_columns": ["a"]}, "'key_columns' under meta must list two columns"),
     (TWO | {"key": "Op", "key_columns": ["a", "b"]}, "names 'Op', which no column"),
     *(
