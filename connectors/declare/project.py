@@ -130,7 +130,14 @@ class Project:
 
     def model(self, name: str) -> Path | None:
         """The file of a model."""
-        return next(iter(sorted((self.folder / "models").rglob(f"{name}.sql"))), None)
+        return next(iter(self._models(f"{name}.sql")), None)
+
+    def _models(self, pattern: str) -> list[Path]:
+        """The files below ``models`` of a name, also those that are to be written."""
+        folder = self.folder / "models"
+        new = [path for path in self._new if path.is_relative_to(folder)]
+        found = {*folder.rglob(pattern), *(path for path in new if path.match(pattern))}
+        return sorted(found)
 
     def tables(self) -> dict[str, str]:
         """The bronze table of each topic."""
@@ -189,7 +196,7 @@ class Project:
             (f"silver/{name}.yml", models.silver_yaml(declared, self.package)),
         ):
             stem, _, ending = Path(file).name.rpartition(".")
-            if not list((self.folder / "models").rglob(f"{stem}.{ending}")):
+            if not self._models(f"{stem}.{ending}"):
                 self.write(self.folder / "models" / file, text)
         self._add_rejected_rows(f"stg_{name}")
 
@@ -237,7 +244,7 @@ class Project:
 
     def _bronze(self) -> tuple[Path, Any]:
         """The file that has the source ``bronze``, and its tables as YAML's nodes."""
-        for path in sorted((self.folder / "models").rglob("*.yml")):
+        for path in self._models("*.yml"):
             if tables := _sources(self.text(path)):
                 return path, tables
         return self.folder / "models/staging/_sources.yml", None
@@ -245,7 +252,7 @@ class Project:
     def _add_rejected_rows(self, model: str) -> None:
         """A line in the list of the model that calls ``rejected_rows``."""
         line = f"ref('{model}')"
-        for path in sorted((self.folder / "models").rglob("*.sql")):
+        for path in self._models("*.sql"):
             text = self.text(path)
             if "rejected_rows(" not in text:
                 continue
