@@ -17,6 +17,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from connectors.__main__ import main as connectors
 from connectors.stack import jars
 from connectors.stack.mariadb import find_binary
 from connectors.types import declared_type
@@ -39,7 +40,7 @@ from tests.support.mariadb_source import (
     write_shop,
 )
 from tests.support.mariadb_types import TYPES
-from tests.support.project import copy_project
+from tests.support.project import PROJECT, copy_project
 from tests.support.records import Row
 from tests.support.required import required
 from tests.support.storm import Storm
@@ -443,3 +444,52 @@ def test_types_are_named_as_by_the_catalogue(types_run: TypesRun) -> None:
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
     types_doc.check(types_doc.MARIADB, outcomes)
+
+
+def test_catalogue_gives_the_models(
+    mariadb: MariaDBStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys, comments, computed columns and types of a MariaDB."""
+    mariadb.server.execute(
+        "create database declared",
+        "create table declared.vendors (vendor_id int unsigned, part int, name"
+        " varchar(20) comment 'What it is called', size decimal(10,2), twice decimal(11,2)"
+        " as (size * 2), mood enum('a', 'b'), at timestamp(6) null,"
+        " primary key (part, vendor_id))",
+    )
+    (tmp_path / "dbt_project.yml").write_text("name: shop\nprofile: cdc_lakehouse\n")
+    config = json.loads((PROJECT / "connectors/source-mariadb.json").read_text())
+    config["database.include.list"] = "declared"
+    (tmp_path / "connector.json").write_text(json.dumps(config, indent=2))
+    for name, value in {
+        "MYSQL_HOST": "127.0.0.1",
+        "MYSQL_TCP_PORT": str(mariadb.server.port),
+        "MYSQL_USER": "root",
+        "MYSQL_PWD": mariadb.server.password,
+    }.items():
+        monkeypatch.setenv(name, value)
+    places = ["--project-dir", str(tmp_path)]
+    places += ["--connector", str(tmp_path / "connector.json")]
+    assert connectors(["add", "declared", *places]) == 0
+    staging = (tmp_path / "models/staging/stg_vendors.sql").read_text()
+    assert (
+        staging
+        == """\
+{{ config(meta={
+    'key': 'vendors_key',
+    'key_columns': ['part', 'vendor_id'],
+    'columns': {
+        'vendor_id': 'bigint',
+        'part': 'int',
+        'name': 'string',
+        'size': 'decimal(10,2)',
+        'mood': 'string',
+        'at': 'timestamptz',
+    },
+}) }}
+
+{{ cdc_lakehouse.change_events(source('bronze', 'vendors')) }}
+"""
+    )
+    described = (tmp_path / "models/silver/vendors.yml").read_text()
+    assert "description: What it is called" in described

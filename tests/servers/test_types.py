@@ -22,7 +22,7 @@ def source(stack: Stack) -> Iterator[TypesSource]:
     source = TypesSource(stack, TYPES)
     try:
         source.create()
-        source.register()
+        source.register(source.configurations())
         yield source
     finally:
         source.remove()

@@ -83,7 +83,7 @@ def outcomes_of(
         bronze = lake.rows(f"bronze.{group}")
         for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
             newest[int(re.findall(r"\d+", event["key"])[0])] = event
-        stored = _stored(lake, group)
+        stored = stored_rows(lake, group)
         for row in types:
             if row.group != group:
                 continue
@@ -101,11 +101,11 @@ def outcomes_of(
     return found
 
 
-def _stored(lake: Lake, group: str) -> dict[int, dict[str, Any]]:
+def stored_rows(lake: Lake, name: str) -> dict[int, dict[str, Any]]:
     """The rows of a silver table by key; dates and times as days and microseconds."""
-    if f"silver.{group}" not in lake.tables.names():
+    if f"silver.{name}" not in lake.tables.names():
         return {}
-    table = read_columns(open_table(str(lake.tables.path(f"silver.{group}"))))
+    table = read_columns(open_table(str(lake.tables.path(f"silver.{name}"))))
     columns = {name: table[name] for name in table.column_names}
     for name, column in columns.items():
         if pa.types.is_date(column.type):

@@ -40,6 +40,7 @@ class TypesSource:
     def __init__(self, stack: Stack, types: Sequence[Type]) -> None:
         self.stack = stack
         self.tables = TypesTables(types, "types")
+        self.connectors: list[str] = []
 
     def topics(self) -> dict[str, str]:
         """The silver table of every topic."""
@@ -70,10 +71,11 @@ class TypesSource:
         with self._cursor() as cursor:
             self.tables.change(cursor)
 
-    def register(self) -> None:
-        """Have Debezium capture the tables, and wait until it streams."""
+    def configurations(self) -> dict[str, dict[str, str]]:
+        """The connectors that capture all tables."""
+        found = {}
         for name, tables in CONNECTORS.items():
-            config = self.stack.configuration("source-tables") | {
+            found[name] = self.stack.configuration("source-tables") | {
                 "custom.metric.tags": f"connector={name}",
                 "database.dbname": DATABASE,
                 "publication.name": "types",
@@ -81,8 +83,13 @@ class TypesSource:
                 "table.include.list": tables,
                 "topic.prefix": name,
             }
-            if name == "types_precise":
-                del config["decimal.handling.mode"]
+        del found["types_precise"]["decimal.handling.mode"]
+        return found
+
+    def register(self, configurations: dict[str, dict[str, str]]) -> None:
+        """Have connectors capture the tables, and wait until they stream."""
+        self.connectors = list(configurations)
+        for name, config in configurations.items():
             self.stack.connect.ask("PUT", f"/connectors/{name}/config", config)
         wait_until(self._is_streaming, 120, "the types' connectors do not stream", 0.2)
 
@@ -104,7 +111,7 @@ class TypesSource:
 
     def remove(self) -> None:
         """Remove the connectors, their slots and the database."""
-        for name in CONNECTORS.keys() & self.stack.connect.states().keys():
+        for name in self.stack.connect.states().keys() & self.connectors:
             self.stack.connect.remove(name)
         with self._cursor("postgres") as cursor:
             cursor.execute(
@@ -134,14 +141,14 @@ class TypesSource:
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
-        traces = [states[name].trace for name in CONNECTORS if name in states]
+        traces = [states[name].trace for name in self.connectors if name in states]
         assert not any(traces), traces
         with self._cursor() as cursor:
             cursor.execute(
                 "select count(*) from pg_replication_slots where active and database = %s",
                 (DATABASE,),
             )
-            return bool(cursor.fetchone()[0] == len(CONNECTORS))
+            return bool(cursor.fetchone()[0] == len(self.connectors))
 
     @contextmanager
     def _cursor(self, database: str = DATABASE) -> Iterator[Any]:
