@@ -74,7 +74,7 @@ def test_help_does_nothing_else(module: str, tmp_path: Path) -> None:
         text=True,
         timeout=60,
         # Seconds of a processor, which other work on the machine does not change.
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (5, 5)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20)),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"Usage: python -m {module} ")
