@@ -10,6 +10,9 @@ from pathlib import Path
 from connectors.declare.project import Project
 from lake.errors import UserError
 
+# The table that a resync marks complete snapshots by.
+MARKERS = "complete_snapshots"
+
 
 class Connector:
     """A connector's configuration.
@@ -56,6 +59,20 @@ class Connector:
         """Who it is at the source; a placeholder stands for ``debezium``."""
         user = self._config.get("database.user", "")
         return user if user and not user.startswith("${") else "debezium"
+
+    @property
+    def signals(self) -> str | None:
+        """The table that signals are inserted into."""
+        return self._config.get("signal.data.collection")
+
+    @property
+    def slot(self) -> str:
+        """The replication slot that it reads from."""
+        return self._config.get("slot.name", "debezium")
+
+    def is_auxiliary(self, table: str) -> bool:
+        """Whether a table is not data: that of signals or of markers."""
+        return table == self.signals or table.rpartition(".")[2] == MARKERS
 
     def topic(self, table: str) -> str:
         """Where it sends a table's changes."""

@@ -28,7 +28,7 @@ VENDORS = Table(
         Column("company_name", "character varying(40)", is_nullable=False),
         Column("credit_limit", "numeric(12,2)", comment="In euros: at most."),
         Column("notes", "text", comment="'{{ x }}' # is no template", is_toasted=True),
-        Column("Op", "\"char\""),
+        Column("Op", '"char"'),
         Column("topic", "text"),
         Column("total", "numeric(12,2)", is_computed=True),
     ),
@@ -103,12 +103,14 @@ def test_add_writes_what_a_table_needs(
         assert all(line in kept for line in before[file].splitlines()), file
     listed = json.loads(after[CONNECTOR])["table.include.list"]
     assert listed.endswith("datalake.territories,shop.vendors,shop.lines")
-    assert '"demo.shop.vendors" = "vendors"\n"demo.shop.lines" = "lines"\n\n' in after[
-        "ingest/topics.toml"
-    ]
-    assert "\n    ref('stg_vendors'),\n    ref('stg_lines'),\n]" in after[
-        "models/silver/rejected_rows.sql"
-    ]
+    assert (
+        '"demo.shop.vendors" = "vendors"\n"demo.shop.lines" = "lines"\n\n'
+        in after["ingest/topics.toml"]
+    )
+    assert (
+        "\n    ref('stg_vendors'),\n    ref('stg_lines'),\n]"
+        in after["models/silver/rejected_rows.sql"]
+    )
     assert "alter publication datalake add table shop.vendors;\n" in said
     assert "grant select on shop.vendors to debezium;\n" in said
     assert "alter table shop.vendors replica identity full;\n" in said
@@ -117,7 +119,9 @@ def test_add_writes_what_a_table_needs(
 def test_models_are_as_somebody_would_write_them(run: Run, project: Path) -> None:
     assert run("add", "shop") == 0
     models = project / "models"
-    assert (models / "staging/stg_vendors.sql").read_text() == """\
+    assert (
+        (models / "staging/stg_vendors.sql").read_text()
+        == """\
 {{ config(meta={
     'key': 'vendor_id',
     'columns': {
@@ -136,9 +140,14 @@ def test_models_are_as_somebody_would_write_them(run: Run, project: Path) -> Non
 
 {{ change_events(source('bronze', 'vendors')) }}
 """
-    assert (models / "staging/stg_lines.sql").read_text().startswith(
-        "{{ config(meta={\n    'key': 'lines_key',\n"
-        "    'key_columns': ['order_id', 'product_id'],\n"
+    )
+    assert (
+        (models / "staging/stg_lines.sql")
+        .read_text()
+        .startswith(
+            "{{ config(meta={\n    'key': 'lines_key',\n"
+            "    'key_columns': ['order_id', 'product_id'],\n"
+        )
     )
     assert (models / "silver/lines.sql").read_text() == (
         "{{ config(unique_key='lines_key') }}\n\n{{ current_rows(ref('stg_lines')) }}\n"
@@ -226,9 +235,10 @@ def test_unknown_table_is_an_error(run: Run, capsys: pytest.CaptureFixture[str])
 def test_another_name(run: Run, project: Path, catalogue: Catalogue) -> None:
     catalogue.tables[:] = [replace(VENDORS, name="products")]
     assert run("add", "shop.products", "--as", "shop_products") == 0
-    assert '"demo.shop.products" = "shop_products"' in (
-        project / "ingest/topics.toml"
-    ).read_text()
+    assert (
+        '"demo.shop.products" = "shop_products"'
+        in (project / "ingest/topics.toml").read_text()
+    )
     assert (project / "models/silver/shop_products.sql").exists()
 
 
