@@ -107,7 +107,7 @@ class Connector:
         )
 
     def capture(self, project: Project, table: str) -> None:
-        """Add a table to its list."""
+        """Add a table to its list; Debezium reads the table of markers last."""
         text = project.text(self.file)
         name = "table.include.list"
         if self.captures(table):
@@ -117,7 +117,8 @@ class Connector:
         before = json.dumps(self._config[name])
         # The list has regular expressions; a dot stands for itself, too.
         literal = re.sub(r"([^\w.])", r"\\\1", table)
-        self._config[name] = ",".join([*self._list(name), literal])
+        listed = sorted([*self._list(name), literal], key=self.is_auxiliary)
+        self._config[name] = ",".join(listed)
         project.write(self.file, text.replace(before, json.dumps(self._config[name]), 1))
 
     def _list(self, name: str) -> list[str]:

@@ -123,7 +123,9 @@ def resync(connector: Connector, wanted: Request, timeout: float, report: Report
         )
         [[sent]] = rows("select pg_current_wal_insert_lsn()::text")
         follow = _Follower(rows, connector, wanted, timeout, report)
-        follow.wait(lambda: _times_marked(rows, wanted) > before, sent)
+        follow.wait(
+            lambda: _times_marked(rows, wanted) > before and not follow.is_reading(), sent
+        )
         # Debezium streams this only once the snapshot is over.
         rows(f"delete from {signals} where id = %s returning id", (number,))
         [[end]] = rows("select pg_current_wal_insert_lsn()::text")
@@ -222,7 +224,7 @@ class _Follower:
         while not is_done():
             now = time.monotonic()
             lag = self._lag(position)
-            is_reading = self._is_reading()
+            is_reading = self.is_reading()
             if is_reading or (lag and last_lag is not None and lag < last_lag):
                 sign_at = now
             last_lag = lag
@@ -258,7 +260,7 @@ class _Follower:
         lag: int = found[0][0]
         return lag
 
-    def _is_reading(self) -> bool:
+    def is_reading(self) -> bool:
         """Whether a session of Debezium's selects the table."""
         schema, _, table = self._wanted.table.partition(".")
         return bool(

@@ -66,7 +66,7 @@
                 {{ exceptions.raise_compiler_error(
                     variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
                     ~ ', which holds no snapshot read with it'
-                    ~ ' (docs/runbook.md, A lost replication slot)'
+                    ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
                 ) }}
             {%- endfor -%}
         {%- endif -%}
