@@ -211,7 +211,6 @@ class _Follower:
     ) -> None:
         self._rows = rows
         self._slot = connector.slot
-        self._user = connector.user
         self._wanted = wanted
         self._timeout = timeout
         self._report = report
@@ -265,9 +264,9 @@ class _Follower:
         schema, _, table = self._wanted.table.partition(".")
         return bool(
             self._rows(
-                "select from pg_stat_activity where usename = %s and xact_start is not null"
-                " and position(%s in query) > 0",
-                (self._user, f'FROM "{schema}"."{table}"'),
+                "select from pg_stat_activity where application_name like 'Debezium%%'"
+                " and xact_start is not null and position(%s in query) > 0",
+                (f'FROM "{schema}"."{table}"',),
             )
         )
 
