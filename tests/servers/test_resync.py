@@ -167,9 +167,6 @@ def test_rows_that_no_event_deleted_are_deleted(pipeline: Pipeline) -> None:
     assert lines_of_product_11(pipeline) == 0
     assert_equal_to_source(pipeline)
 
-    pipeline.run_once(build="run --full-refresh -s order_details employee_territories")
-    assert_equal_to_source(pipeline)
-
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
