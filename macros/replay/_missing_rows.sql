@@ -3,8 +3,8 @@
     deleted: its delete was never sent. It stands where the snapshot's first read of its
     partition does or, without one, at the snapshot's position. `keys` narrows the keys.
 
-    A key with events of lower positions, first delivered behind that read, is not missing:
-    their transaction was open when the snapshot was taken. Rows of an earlier epoch of the
+    A key with events of lower positions, first delivered behind that read or, without one,
+    committed after it, is not missing: their transaction was open when the snapshot was taken. Rows of an earlier epoch of the
     source are, unless they came again. A snapshot without any read, of a table that was empty,
     is known by its marker alone (see run_bounds).
 #}
@@ -44,7 +44,7 @@ from (
     select
         events.{{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,
         op = 'r' as is_read,
-        min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch
+        min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch, min(changed_at) as committed_at
     from {{ events }} as events
     {%- if keys %}
     left semi join {{ keys }} as wanted
@@ -90,7 +90,8 @@ having
         and history.topic_generation = snapshot.topic_generation
         and history.source_position < '{{ position }}'
         and coalesce(
-            history.kafka_offset > part.first_offset, history.ingest_batch > snapshot.first_batch
+            history.kafka_offset > part.first_offset,
+            history.ingest_batch > snapshot.first_batch or history.committed_at > snapshot.changed_at
         )
     ) = 0
 {%- endmacro %}
