@@ -87,7 +87,7 @@ having
     ) = 0
     and count_if(
         history.source_epoch = snapshot.source_epoch
-        and history.topic_generation = snapshot.topic_generation
+        and history.topic_generation = coalesce(snapshot.topic_generation, history.topic_generation)
         and history.source_position < '{{ position }}'
         and coalesce(
             history.kafka_offset > part.first_offset,
