@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from connectors.declare.difference import CHANGEABLE, declared_now, differences
 from connectors.declare.edits import change_model
 from connectors.declare.models import declaration, own_name
 from connectors.declare.project import Project
+from connectors.declare.resync import request
+from connectors.declare.resync import resync as read_again
 from lake.command import STYLE, run, version
 from lake.errors import DONE, UserError
 
@@ -81,7 +84,11 @@ def add(
     project = Project(project_dir, topics)
     connector = Connector(connector_file)
     catalogue = read_catalogue(connector)
-    found = catalogue.matching(tables)
+    found = [
+        table
+        for table in catalogue.matching(tables)
+        if not connector.is_auxiliary(str(table))
+    ]
     if name is not None and len(found) > 1:
         raise UserError(f"--as names one table, and {', '.join(tables)} are {len(found)}")
     wrong: list[str] = []
@@ -168,6 +175,39 @@ def diff(
             err=as_json,
         )
     return DIFFERENT if any(each.kind not in CHANGEABLE for each in found) else DONE
+
+
+@command.command()
+@click.argument("table")
+@connector_option
+@project_option
+@topics_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    default=120,
+    help="How long to wait without a sign of Debezium.",
+)
+def resync(
+    table: str,
+    connector_file: Path,
+    project_dir: Path,
+    topics: Path | None,
+    timeout: float,
+) -> None:
+    """Have Debezium read TABLE again; the next build deletes the rows that it lacks.
+
+    Changes of the connector's tables wait in its slot meanwhile, and follow.
+    """
+    connector = Connector(connector_file)
+    wanted = request(connector, Project(project_dir, topics), table)
+    begin = time.monotonic()
+    read_again(connector, wanted, timeout, lambda said: click.echo(said, err=True))
+    click.echo(
+        f"{table}: read in {time.monotonic() - begin:.0f} s; once bronze has it, a build"
+        f" updates the models of bronze.{wanted.bronze}"
+    )
 
 
 def read_catalogue(connector: Connector) -> Catalogue:

@@ -25,6 +25,8 @@ from lake.place import lake_root
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
 SELECTING_SHORT = ("-s", "-m")
+# What it says concerns the models of other tables (python -m connectors resync).
+MARKERS = "complete_snapshots"
 # Seconds from a failed build to the next try.
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
@@ -76,7 +78,7 @@ class Build:
         start = time.monotonic()
         selection = (
             ["--select", *(f"source:bronze.{table}+" for table in sorted(tables))]
-            if self._is_up_to_date and not self.selects
+            if self._is_up_to_date and not self.selects and MARKERS not in tables
             else []
         )
         outcome = self._runner.invoke(

@@ -108,7 +108,7 @@ def read_postgresql(publication: str | None) -> Catalogue:
         TransientError: the server does not answer.
         UserError: it refuses.
     """
-    with _reading("PostgreSQL", "PGHOST, PGPORT, PGDATABASE, PGUSER", _postgresql) as rows:
+    with reading("PostgreSQL", "PGHOST, PGPORT, PGDATABASE, PGUSER", _postgresql) as rows:
         published = None
         if publication and rows(
             "select from pg_publication where pubname = %s", (publication,)
@@ -216,7 +216,7 @@ def read_mariadb() -> Catalogue:
         UserError: it refuses.
     """
     variables = "MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_USER, MYSQL_PWD"
-    with _reading("MariaDB", variables, _mariadb) as rows:
+    with reading("MariaDB", variables, _mariadb) as rows:
         columns: dict[Any, list[Column]] = {}
         for schema, table, *described in rows(MARIADB_COLUMNS):
             name, type_name, is_nullable, comment, is_computed = described
@@ -279,7 +279,7 @@ def _mariadb() -> Any:
 
 
 @contextmanager
-def _reading(server: str, variables: str, connect: Callable[[], Any]) -> Iterator[Rows]:
+def reading(server: str, variables: str, connect: Callable[[], Any]) -> Iterator[Rows]:
     """A session that asks; an error names the server and the variables that lead to it."""
     try:
         with closing(connect()) as connection, connection.cursor() as cursor:

@@ -10,6 +10,9 @@ from pathlib import Path
 from connectors.declare.project import Project
 from lake.errors import UserError
 
+# The table that a resync marks complete snapshots by.
+MARKERS = "complete_snapshots"
+
 
 class Connector:
     """A connector's configuration.
@@ -57,6 +60,20 @@ class Connector:
         user = self._config.get("database.user", "")
         return user if user and not user.startswith("${") else "debezium"
 
+    @property
+    def signals(self) -> str | None:
+        """The table that signals are inserted into."""
+        return self._config.get("signal.data.collection")
+
+    @property
+    def slot(self) -> str:
+        """The replication slot that it reads from."""
+        return self._config.get("slot.name", "debezium")
+
+    def is_auxiliary(self, table: str) -> bool:
+        """Whether a table is not data: that of signals or of markers."""
+        return table == self.signals or table.rpartition(".")[2] == MARKERS
+
     def topic(self, table: str) -> str:
         """Where it sends a table's changes."""
         return f"{self._config['topic.prefix']}.{table}"
@@ -90,7 +107,7 @@ class Connector:
         )
 
     def capture(self, project: Project, table: str) -> None:
-        """Add a table to its list."""
+        """Add a table to its list; Debezium reads the table of markers last."""
         text = project.text(self.file)
         name = "table.include.list"
         if self.captures(table):
@@ -100,7 +117,8 @@ class Connector:
         before = json.dumps(self._config[name])
         # The list has regular expressions; a dot stands for itself, too.
         literal = re.sub(r"([^\w.])", r"\\\1", table)
-        self._config[name] = ",".join([*self._list(name), literal])
+        listed = sorted([*self._list(name), literal], key=self.is_auxiliary)
+        self._config[name] = ",".join(listed)
         project.write(self.file, text.replace(before, json.dumps(self._config[name]), 1))
 
     def _list(self, name: str) -> list[str]:

@@ -78,6 +78,8 @@ def differences(
             found.append(Difference(name, "not captured", model.name))
         found += _of_table(model, tables[name], connector)
     for name in tables:
+        if any(each.is_auxiliary(name) for each in connectors):
+            continue
         if name not in modelled and any(each.captures(name) for each in connectors):
             found.append(Difference(name, "not modelled"))
     return found

@@ -15,6 +15,22 @@ alter table datalake.suppliers replica identity full;
 alter table datalake.territories replica identity full;
 alter table datalake.cdc_events replica identity full;
 
+-- `python -m connectors resync` inserts into a signal table: each connector has its own, and
+-- reads it from the write-ahead log only.
+create table datalake.debezium_signals_outbox (
+    id varchar(42) primary key, type varchar(32) not null, data varchar(2048)
+);
+create table datalake.debezium_signals_tables (
+    id varchar(42) primary key, type varchar(32) not null, data varchar(2048)
+);
+
+-- A snapshot that was asked for also selects from this table: which table it read, and how
+-- many rows that had. Its only row gives the topic a first record.
+create table datalake.complete_snapshots (
+    id text primary key, topic text, bronze_table text, row_count bigint
+);
+insert into datalake.complete_snapshots (id) values ('first');
+
 create publication datalake for table
     datalake.categories,
     datalake.customers,
@@ -27,7 +43,10 @@ create publication datalake for table
     datalake.shippers,
     datalake.suppliers,
     datalake.territories,
-    datalake.cdc_events;
+    datalake.cdc_events,
+    datalake.complete_snapshots,
+    datalake.debezium_signals_outbox,
+    datalake.debezium_signals_tables;
 
 -- Roles belong to the server: one that is there already, from another load, is kept. What
 -- it has is not given again, as only a superuser may alter a role that replicates. On RDS
@@ -54,8 +73,8 @@ begin
 end
 $$;
 
--- It reads the tables of the publication and nothing else. It writes nothing: the
--- publication is made here, and heartbeats need no table of their own.
+-- It reads the tables of the publication but the signals, and nothing else. It writes
+-- nothing: the publication is made here, and heartbeats need no table of their own.
 grant usage on schema datalake to debezium;
 grant select on
     datalake.categories,
@@ -69,5 +88,6 @@ grant select on
     datalake.shippers,
     datalake.suppliers,
     datalake.territories,
-    datalake.cdc_events
+    datalake.cdc_events,
+    datalake.complete_snapshots
 to debezium;

@@ -2,6 +2,10 @@
     Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are
     gone. Stop at a decision that cannot be applied: a snapshot that bronze does not hold would
     delete every older row.
+
+    Note the snapshots that a marker says were complete (see run_bounds), once as many keys have
+    been read at its position as the table had rows: the marker may arrive first. A table that
+    has applied one needs none of lower positions.
 #}
 {% macro check_decisions() -%}
     {%- set decided = [] -%}
@@ -62,9 +66,44 @@
                 {{ exceptions.raise_compiler_error(
                     variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
                     ~ ', which holds no snapshot read with it'
-                    ~ ' (docs/runbook.md, A lost replication slot)'
+                    ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
                 ) }}
             {%- endfor -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+    {%- set counts = [] -%}
+    {%- for marker in bounds.get('complete_snapshots', {}).get('markers', []) if marker['table'] in bounds -%}
+        {%- set waiting = [] -%}
+        {%- for node in graph.nodes.values() if node.unique_id in selected_resources
+            and node.config.materialized == 'cdc_merge'
+            and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
+            {%- set applied = cdc_lakehouse.progress(
+                api.Relation.create(schema=node.schema, identifier=node.alias)
+            ).get('complete_snapshots.' ~ marker['table'], '').split() -%}
+            {%- if marker['position'] > (applied | max | default('', true)) -%}
+                {%- do waiting.append(node) -%}
+            {%- endif -%}
+        {%- endfor -%}
+        {%- if waiting -%}
+            {%- do counts.append(
+                "select '" ~ marker['table'] ~ "', '" ~ marker['position'] ~ "', " ~ marker['rows']
+                ~ ', count(distinct coalesce(key, value)) from '
+                ~ cdc_lakehouse.bronze_events(sources[marker['table']])
+                ~ " where op = 'r' and source_position = '" ~ marker['position'] ~ "' and topic = '"
+                ~ marker['topic'] ~ "' and ingest_batch <= " ~ bounds[marker['table']]['upper']
+            ) -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set complete = graph.setdefault('cdc_lakehouse.complete_snapshots', {}) -%}
+    {%- for row in (run_query(counts | join(' union all ')) if counts else []) -%}
+        {%- if row[3] | int >= row[2] | int -%}
+            {%- do complete.setdefault(row[0], []).append(row[1]) -%}
+        {%- else -%}
+            {%- do log(
+                'snapshot of bronze.' ~ row[0] ~ ' at position ' ~ row[1] ~ ': ' ~ row[3] ~ ' of ' ~ row[2]
+                ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
+            ) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

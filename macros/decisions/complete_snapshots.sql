@@ -1,12 +1,12 @@
 {#
     The positions of the snapshots that held every row of a bronze table, oldest first: those of
-    the variable `cdc_lakehouse_complete_snapshots`, and those that the table `relation` has
-    applied before.
+    the variable `cdc_lakehouse_complete_snapshots`, those whose marker and reads have arrived
+    (see check_decisions), and those that the table `relation` has applied before.
 #}
 {% macro complete_snapshots(bronze_table, relation=none) -%}
     {%- set given = cdc_lakehouse.decisions('complete_snapshots') -%}
     {%- set named = (given.get(bronze_table) or []) if given is mapping else [] -%}
-    {%- set positions = [] -%}
+    {%- set positions = graph.get('cdc_lakehouse.complete_snapshots', {}).get(bronze_table, []) | list -%}
     {%- for position in ([named] if named is string or named is number else named) -%}
         {%- do positions.append(cdc_lakehouse._position_text(position)) -%}
     {%- endfor -%}

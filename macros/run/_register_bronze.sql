@@ -43,7 +43,7 @@
         {%- set note = "'lakehouse.location' = '" ~ ours ~ "'" -%}
         {%- if is_registered -%}
             {#- a session that lives on remembers the files that it has seen -#}
-            {%- if source.name in read -%}
+            {%- if source.name in read or source.name == 'complete_snapshots' -%}
                 {%- do cdc_lakehouse.run_statement('refresh table ' ~ table) -%}
             {%- endif -%}
         {%- elif text and location != ours -%}

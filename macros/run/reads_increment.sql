@@ -6,7 +6,7 @@
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}
         {{ return(false) }}
     {%- endif -%}
-    {%- if cdc_lakehouse.decisions('complete_snapshots') -%}
+    {%- if cdc_lakehouse.decisions('complete_snapshots') or graph.get('cdc_lakehouse.complete_snapshots') -%}
         {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
             {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
             {%- if cdc_lakehouse.complete_snapshots(bronze_table) | reject('in', taken) | list -%}

@@ -4,6 +4,9 @@
     model has read yet. Fixed at the start, so that all models agree while the ingest goes on. A
     table is read from where its selected readers are, or else the furthest of all: the cost
     follows what is new.
+
+    Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
+    `python -m connectors resync` had read, with the number of rows that each then had.
 #}
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
@@ -39,10 +42,36 @@
             {%- endset -%}
             {%- do queries.append(query) -%}
         {%- endfor -%}
+        {%- for source in cdc_lakehouse.bronze_sources() if source.name == 'complete_snapshots' -%}
+            {%- set query -%}
+                select
+                    '{{ source.name }}', max(ingest_batch),
+                    to_json(sort_array(collect_set(named_struct(
+                        'position', source_position, 'id', event_id, 'relation', '{{ source.schema }}.{{ source.name }}',
+                        'table', bronze_table, 'topic', table_topic, 'rows', row_count
+                    ))))
+                from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
+                lateral view inline(array(from_json(
+                    coalesce(
+                        get_json_object(value, '$.payload.after'), get_json_object(value, '$.after'),
+                        get_json_object(value, '$.payload'), value
+                    ),
+                    'topic string, bronze_table string, row_count bigint'
+                ))) as table_topic, bronze_table, row_count
+                where op = 'r' and bronze_table is not null
+                    {#- they become text of statements -#}
+                    and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
+            {%- endset -%}
+            {%- do queries.append(query) -%}
+        {%- endfor -%}
         {%- set bounds = {} -%}
         {%- if queries -%}
             {%- for row in run_query(queries | join(' union all ')) -%}
-                {%- do bounds.update({row[0]: {'upper': row[1] | int, 'truncates': row[2].split()}}) -%}
+                {%- if row[0] == 'complete_snapshots' -%}
+                    {%- do bounds.update({row[0]: {'truncates': [], 'markers': fromjson(row[2])}}) -%}
+                {%- else -%}
+                    {%- do bounds.update({row[0]: {'upper': row[1] | int, 'truncates': row[2].split()}}) -%}
+                {%- endif -%}
             {%- endfor -%}
         {%- endif -%}
         {#- at once: other threads read it meanwhile -#}

@@ -6,6 +6,12 @@ Every table that takes part has a scenario of its own:
   a later build.
 - ``customers``: the build that brings the snapshot names it, too.
 - ``products``: the source was restored, so that its LSNs started again, in a new epoch.
+
+Markers of ``python -m connectors resync`` are tested in a lake of their own:
+
+- ``orders``: a snapshot whose marker arrives before half of its reads.
+- ``customers``: a table that was emptied.
+- ``products``: a snapshot that was cut off, and then another, that was not.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import pytest
 
 from ingest.topics import TOPICS_FILE
 from tests.conftest import NewLake
-from tests.support.records import Record
+from tests.support.records import START_MS, Record, flattened, record
 from tests.support.scenario import Scenario, customer, order, product
 
 pytestmark = pytest.mark.thorough
@@ -193,3 +199,117 @@ def test_a_wrong_snapshot_stops_the_build(
     assert not answer["success"]
     assert any(message in text for text in [str(answer["error"]), *answer["said"]])
     assert scenario.lake.tables.instants() == before
+
+
+MARKED = ("--vars", "cdc_lakehouse_resync: true")
+MARKERS_TOPIC = "demo.datalake.complete_snapshots"
+RESYNCED = ("orders", "order_items", "customers", "products")
+
+
+def marker(table: str, count: int, lsn: int, offset: int) -> Record:
+    """What a snapshot reads of the table ``complete_snapshots``."""
+    row = {
+        "id": f"resync-{offset}",
+        "topic": f"demo.datalake.{table}",
+        "bronze_table": table,
+        "row_count": count,
+    }
+    value = flattened("r", row, lsn, table="complete_snapshots")
+    return record({"id": row["id"]}, value, offset, topic=MARKERS_TOPIC)
+
+
+@pytest.fixture(scope="module")
+def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    """A lake whose tables were read again by ``resync``, over several builds."""
+    topics = tmp_path_factory.mktemp("topics") / "topics.toml"
+    line = f'[topics]\n"{MARKERS_TOPIC}" = "complete_snapshots"\n'
+    topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", line))
+    lake = new_lake(topics)
+    scenario = Scenario(lake)
+    steps: dict[str, list[Record]] = {
+        "before": [
+            *(order("r", key, FIRST, key) for key in (1, 2, 3, 4)),
+            *(customer("c", f"C{key}", FIRST + key, key) for key in (1, 2)),
+            *(product("c", key, FIRST + key, key) for key in (1, 2, 3, 4)),
+        ],
+        # Order 2 and products 3 and 4 are gone. Order 3 is deleted after the snapshot, and
+        # order 5 inserted by a transaction that was open when it was taken.
+        "markers": [
+            marker("cdc_events", 3, SECOND, 1),
+            marker("products", 2, SECOND, 2),
+            order("r", 1, SECOND, 10, customer_id="BONAP"),
+            order("r", 3, SECOND, 11),
+            order("c", 5, 195, 13),
+            product("r", 1, SECOND, 10),
+            marker("customers", 0, SECOND, 3),
+            # Its transaction was open when the snapshot found no row.
+            record(
+                {"customer_id": "OPEN"},
+                flattened(
+                    *("c", {"customer_id": "OPEN"}, 195),
+                    ts_ms=START_MS + 1,
+                    table="customers",
+                ),
+                15,
+                topic="demo.datalake.customers",
+            ),
+        ],
+        # The rest of the orders' reads. The other snapshot of the products is a new one.
+        "reads": [
+            order("r", 4, SECOND, 12),
+            order("d", 3, 230, 14),
+            marker("products", 2, 250, 4),
+            product("r", 1, 250, 11),
+            product("r", 2, 250, 12),
+        ],
+        # Also in another transaction than the one that emptied the table.
+        "later": [customer("c", "C2", 300, 20), order("u", 4, 310, 21)],
+    }
+    for step, events in steps.items():
+        lake.build(events, "-s", "path:models/staging", *RESYNCED, *MARKED)
+        scenario.keep(step, *RESYNCED)
+    return scenario
+
+
+def test_a_marker_waits_for_its_reads(resynced: Scenario) -> None:
+    assert resynced.live("markers", "orders") == {1, 2, 3, 4, 5}
+    assert resynced.live("reads", "orders") == {1, 4, 5}
+    assert resynced.live("reads", "order_items") == {1, 4, 5}
+    assert resynced.rows("reads", "orders")[1]["customer_id"] == "BONAP"
+
+
+def test_a_snapshot_that_was_cut_off_deletes_nothing(resynced: Scenario) -> None:
+    """The next one does."""
+    assert resynced.live("markers", "products") == {1, 2, 3, 4}
+    assert resynced.live("reads", "products") == {1, 2}
+
+
+def test_rows_of_an_emptied_table_are_deleted(resynced: Scenario) -> None:
+    assert resynced.live("markers", "customers") == {"OPEN"}
+    assert resynced.live("later", "customers") == {"OPEN", "C2"}
+
+
+def test_a_marker_is_applied_once(resynced: Scenario) -> None:
+    """And costs one statement then, to see a new one."""
+    lake = resynced.lake
+    before = lake.tables.instants()
+    models = ("-s", "path:models/staging", *RESYNCED)
+    marked = lake.dbt("run", *models, *MARKED)["statements"]
+    plain = lake.dbt("run", *models)["statements"]
+    assert lake.tables.instants() == before
+    assert len(marked) <= len(plain) + 1, "\n".join(marked)
+
+
+def test_a_full_refresh_applies_markers_again(resynced: Scenario) -> None:
+    """Also where the tables were dropped, and with them what they had applied."""
+    lake = resynced.lake
+    lake.dbt("run", "--full-refresh", "-s", *RESYNCED, *MARKED)
+    resynced.keep("rebuilt", *RESYNCED)
+    for table in ("orders", "customers"):
+        lake.sql(f"drop table silver.{table} purge")
+    lake.dbt("run", "-s", *RESYNCED, *MARKED)
+    resynced.keep("created again", *RESYNCED)
+    for table in RESYNCED:
+        expected = resynced.live("later", table)
+        assert resynced.live("rebuilt", table) == expected, table
+        assert resynced.live("created again", table) == expected, table

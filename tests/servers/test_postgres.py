@@ -539,20 +539,23 @@ def test_the_replication_role_reads_captured_tables_and_writes_nothing(
     source: Source, session: Session
 ) -> None:
     session.run("create table secrets (secret text)")
-    captured = {*northwind.TABLES, "cdc_events"}
+    rows = {*northwind.TABLES, "cdc_events"}
+    signals = {"debezium_signals_outbox", "debezium_signals_tables"}
+    captured = {*rows, "complete_snapshots"}
     published = session.do("select tablename from pg_publication_tables")
-    assert {table for (table,) in published} == captured
+    assert {table for (table,) in published} == captured | signals
     whole_old_rows = (
         "select count(*) from pg_publication_rel join pg_class on prrelid = pg_class.oid"
         " where relreplident = 'f'"
     )
-    assert session.one(whole_old_rows) == len(captured)
+    assert session.one(whole_old_rows) == len(rows)
     with closing(Session(source, "debezium", REPLICATION_PASSWORD)) as role:
         for table in captured:
             assert role.one(f"select count(*) > 0 from {table}")
         for statement in (
             "select * from secrets",
             "select * from changed_orders",
+            "select * from debezium_signals_tables",
             "insert into shippers values (99, 'x')",
             "update orders set freight = 0",
             "delete from cdc_events",

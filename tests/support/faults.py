@@ -105,7 +105,7 @@ def assert_equal_to_source(pipeline: Pipeline) -> None:
     with closing(pipeline.stack.connect_to_source()) as connection:
         for silver in SILVER:
             expected = table_rows(connection, silver)
-            columns = list(next(iter(expected.values())))
+            columns = list(next(iter(expected.values()), SILVER[silver][1]))
             found = silver_rows(lake.rows(f"silver.{silver}"), silver, columns)
             wrong = {
                 key: (expected.get(key), found.get(key))

@@ -21,6 +21,7 @@ from tests.support.source import SILVER, TOPICS_FILE
 from tests.support.tables import Tables
 
 TABLES = [table for table, _ in SILVER.values()]
+MARKERS_TOPIC = "demo.datalake.complete_snapshots"
 TOPICS = [f"demo.datalake.{table}" for table in TABLES]
 
 
@@ -30,11 +31,19 @@ class Pipeline:
     Args:
         stack: the stack; its lake is the pipeline's.
         project: a copy of the project to run, or the project itself.
+        resyncs: whether it reads what ``python -m connectors resync`` marks, too.
     """
 
-    def __init__(self, stack: Stack, project: Path = PROJECT) -> None:
+    def __init__(
+        self, stack: Stack, project: Path = PROJECT, *, resyncs: bool = False
+    ) -> None:
         self.stack = stack
         self.project = project
+        self.variables = {
+            "cdc_lakehouse_base_tables": True,
+            "cdc_lakehouse_resync": resyncs,
+        }
+        self.topics = [*TOPICS, *([MARKERS_TOPIC] if resyncs else [])]
         self.lake = stack.root
         self.log = self.lake / "ingest.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -56,11 +65,11 @@ class Pipeline:
         build: str = "run",
         variables: dict[str, Any] | None = None,
     ) -> list[str]:
-        all_variables = json.dumps({"cdc_lakehouse_base_tables": True, **(variables or {})})
+        all_variables = json.dumps({**self.variables, **(variables or {})})
         return [
             *(sys.executable, "-m", "ingest", "kafka"),
             *("--bootstrap-servers", self.stack.bootstrap_servers),
-            *("--topics", str(TOPICS_FILE), "--topic", *TOPICS),
+            *("--topics", str(TOPICS_FILE), "--topic", *self.topics),
             *("--then-build", f"{build} --vars '{all_variables}'"),
             *arguments,
         ]
@@ -146,7 +155,7 @@ class Pipeline:
         """
         self.stack.wait_until_caught_up(timeout=180)
         every_end = self.stack.topic_ends()
-        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in TOPICS}
+        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in self.topics}
 
         def is_in_bronze() -> bool:
             self._require_running()

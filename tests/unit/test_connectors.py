@@ -77,7 +77,12 @@ def test_a_file_is_sorted_and_holds_no_secret(name: str) -> None:
 def test_the_sources_share_what_they_should() -> None:
     outbox, tables = map(configuration, CONNECTORS)
     different = {key for key, _ in outbox.items() ^ tables.items()}
-    assert different == {"custom.metric.tags", "slot.name", "table.include.list"}
+    assert different == {
+        "custom.metric.tags",
+        "signal.data.collection",
+        "slot.name",
+        "table.include.list",
+    }
     assert outbox["publication.name"] == PUBLICATION
 
 

@@ -103,7 +103,9 @@ def test_add_writes_what_a_table_needs(
         kept = iter(after[file].splitlines())
         assert all(line in kept for line in before[file].splitlines()), file
     listed = json.loads(after[CONNECTOR])["table.include.list"]
-    assert listed.endswith("datalake.territories,shop.vendors,shop.lines")
+    assert listed.endswith(
+        "datalake.territories,shop.vendors,shop.lines,datalake.complete_snapshots"
+    )
     assert (
         '"demo.shop.vendors" = "vendors"\n"demo.shop.lines" = "lines"\n\n'
         in after["ingest/topics.toml"]
@@ -402,3 +404,45 @@ def test_names_that_are_taken() -> None:
     assert [own_name(name) for name in taken] == [f"source_{name}" for name in taken]
     assert own_name("Weird Name") == "weird_name"
     assert own_name("_hoodie_x") == "source__hoodie_x" and own_name("1st") == "source_1st"
+
+
+STACK_TOPICS = ("--topics", str(PROJECT / "connectors/stack/topics.toml"))
+
+
+def test_resync_says_what_is_missing(
+    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before it asks the source for anything."""
+    assert run("resync", "shop.vendors", *STACK_TOPICS) == 1
+    assert "source-tables.json does not capture shop.vendors;" in capsys.readouterr().err
+    assert run("resync", "datalake.orders") == 1
+    assert "has no line for demo.datalake.orders;" in capsys.readouterr().err
+    # Its topics file lists the table, and not that of the markers.
+    assert run("resync", "datalake.customers") == 1
+    said = capsys.readouterr().err
+    assert '"demo.datalake.complete_snapshots" = "complete_snapshots"' in said
+
+    file = project / CONNECTOR
+    config = json.loads(file.read_text())
+    del config["signal.data.collection"]
+    file.write_text(json.dumps(config))
+    assert run("resync", "datalake.orders", *STACK_TOPICS) == 1
+    said = capsys.readouterr().err
+    assert "create table datalake.debezium_signals (" in said
+    assert "grant select on datalake.complete_snapshots to debezium;" in said
+    assert '"signal.data.collection": "datalake.debezium_signals"' in said
+
+
+def test_tables_of_resync_are_not_declared(
+    run: Run, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are captured, and no data."""
+    catalogue.tables = [
+        Table("datalake", name, (Column("id", "text"),), ("id",))
+        for name in ("complete_snapshots", "debezium_signals_tables", "region")
+    ]
+    assert run("add", "datalake", "--dry-run") == 0
+    said = capsys.readouterr().out
+    assert "stg_region.sql" in said
+    assert "signals" not in said
+    assert "stg_complete_snapshots" not in said

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import pytest
+from dbt.cli.main import dbtRunner, dbtRunnerResult
 from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg, msg_from_base_event
 from prometheus_client import REGISTRY
@@ -148,3 +149,21 @@ def test_what_ended_a_command_is_logged_as_the_rest(
     elif not isinstance(error, click.UsageError):
         assert run(command, []) == code
         assert capsys.readouterr().err.strip() == f"ingest: {message}"
+
+
+def test_marker_of_a_snapshot_has_every_model_built(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may concern a table that has brought nothing, as one that was emptied."""
+    asked: list[list[str]] = []
+
+    def invoke(runner: dbtRunner, arguments: list[str]) -> dbtRunnerResult:
+        asked.append(arguments)
+        return dbtRunnerResult(success=True)
+
+    monkeypatch.setattr(dbtRunner, "invoke", invoke)
+    build = Build("run", retries=False)
+    for tables in ({"orders"}, {"orders"}, {"complete_snapshots"}):
+        build.run(tables)
+    selected = [arguments[arguments.index("profiles") + 1 :] for arguments in asked]
+    assert selected == [[], ["--select", "source:bronze.orders+"], []]

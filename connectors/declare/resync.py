@@ -1,0 +1,297 @@
+"""Have Debezium read one table again, by a signal, and follow it.
+
+The signal asks for a blocking snapshot of two tables: the one to read, and the marker
+table, of which Debezium selects one row that says how many rows the first one has. Debezium
+selects both in one transaction and gives all their rows one position: so the marker, in
+bronze, says when all reads have arrived, whatever happens to this process or to Debezium's.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg2
+
+from connectors.declare.catalogue import SECONDS_TO_CONNECT, Rows, reading
+from connectors.declare.connector import MARKERS, Connector
+from connectors.declare.project import Project
+from lake.errors import TransientError, UserError
+
+VARIABLES = "PGHOST, PGPORT, PGDATABASE, PGUSER"
+PAUSE = 0.5
+SECONDS_TO_SHOW = 5
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be read.
+
+    Attributes:
+        table: at the source, with its schema.
+        topic: of its changes.
+        bronze: the bronze table of that topic.
+        signals: the connector's signal table.
+        markers: the marker table.
+    """
+
+    table: str
+    topic: str
+    bronze: str
+    signals: str
+    markers: str
+
+
+def request(connector: Connector, project: Project, table: str) -> Request:
+    """What to ask a connector for.
+
+    Raises:
+        UserError: the connector, or the project, lacks something that it needs; the message
+            has what to add.
+    """
+    if connector.database != "postgresql":
+        raise UserError(f"{connector.file}: resync reads tables of PostgreSQL only")
+    if not connector.captures(table):
+        raise UserError(
+            f"{connector.file} does not capture {table}; --connector names another"
+        )
+    topic = connector.topic(table)
+    topics = project.tables()
+    if topic not in topics:
+        raise UserError(f"{project.topics} has no line for {topic}; --topics names another")
+    schema = table.partition(".")[0]
+    markers, signals = f"{schema}.{MARKERS}", connector.signals
+    if signals is not None:
+        markers = f"{signals.partition('.')[0]}.{MARKERS}"
+    marker_topic = connector.topic(markers)
+    if (
+        signals is None
+        or not connector.captures(markers)
+        or topics.get(marker_topic) != MARKERS
+    ):
+        raise UserError(setup(connector, project, signals or f"{schema}.debezium_signals"))
+    return Request(table, topic, topics[topic], signals, markers)
+
+
+def setup(connector: Connector, project: Project, signals: str) -> str:
+    """What a connector and a project need before the first resync."""
+    markers = f"{signals.partition('.')[0]}.{MARKERS}"
+    return f"""{connector.file} is not set up for resync. On the source:
+create table {signals} (
+    id varchar(42) primary key, type varchar(32) not null, data varchar(2048)
+);
+create table {markers} (
+    id text primary key, topic text, bronze_table text, row_count bigint
+);
+alter publication {connector.publication} add table {signals}, {markers};
+grant select on {markers} to {connector.user};
+insert into {markers} (id) values ('first');
+In the connector's configuration, which is then registered again (the insert comes after):
+"signal.data.collection": "{signals}"; in "table.include.list": {markers}
+In {project.topics}:
+"{connector.topic(markers)}" = "{MARKERS}"
+In dbt_project.yml, or as a source of your own: the variable cdc_lakehouse_resync: true"""
+
+
+def resync(connector: Connector, wanted: Request, timeout: float, report: Report) -> None:
+    """Insert the signal, and wait until Debezium has read the table and streams again.
+
+    Args:
+        connector: whose table it is.
+        wanted: what to read.
+        timeout: seconds to wait without a sign of Debezium.
+        report: told how far it is.
+
+    Raises:
+        TransientError: Debezium does not stream, or gives no sign; or the server does not.
+        UserError: it cannot read the table.
+    """
+    with reading("PostgreSQL", VARIABLES, _connect) as rows:
+        require_readable(rows, connector, wanted)
+        before = _times_marked(rows, wanted)
+        number = f"resync-{uuid.uuid4().hex}"
+        signals = _quoted(rows, wanted.signals)
+        rows(
+            f"insert into {signals} values (%s, 'execute-snapshot', %s) returning id",
+            (number, json.dumps(signal(rows, wanted, number))),
+        )
+        [[sent]] = rows("select pg_current_wal_insert_lsn()::text")
+        follow = _Follower(rows, connector, wanted, timeout, report)
+        follow.wait(
+            lambda: _times_marked(rows, wanted) > before and not follow.is_reading(), sent
+        )
+        # Debezium streams this only once the snapshot is over.
+        rows(f"delete from {signals} where id = %s returning id", (number,))
+        [[end]] = rows("select pg_current_wal_insert_lsn()::text")
+        follow.wait(lambda: follow.has_streamed(end), end)
+
+
+def signal(rows: Rows, wanted: Request, number: str) -> dict[str, Any]:
+    """The data of a signal ``execute-snapshot``."""
+    marker = rows(
+        "select format('select %%L as id, %%L as topic, %%L as bronze_table,"
+        " (select count(*) from %%s) as row_count from %%s limit 1', %s, %s, %s, %s, %s)",
+        (
+            *(number, wanted.topic, wanted.bronze),
+            *(_quoted(rows, wanted.table), _quoted(rows, wanted.markers)),
+        ),
+    )
+    return {
+        "type": "BLOCKING",
+        "data-collections": [wanted.table, wanted.markers],
+        "additional-conditions": [
+            {"data-collection": wanted.markers, "filter": marker[0][0]}
+        ],
+    }
+
+
+def require_readable(rows: Rows, connector: Connector, wanted: Request) -> None:
+    """Stop at what would make Debezium ignore the signal, or fail to read the table.
+
+    Raises:
+        TransientError: the connector does not read from its slot.
+        UserError: a table, a right or an entry in the publication is missing.
+    """
+    names = [wanted.table, wanted.markers, wanted.signals]
+    published = {
+        name
+        for [name] in rows(
+            "select schemaname || '.' || tablename from pg_publication_tables"
+            " where pubname = %s",
+            (connector.publication,),
+        )
+    }
+    for name in names:
+        schema, _, table = name.partition(".")
+        found = rows(
+            "select has_table_privilege(rolname, pg_class.oid, 'select')"
+            " and has_schema_privilege(rolname, pg_namespace.oid, 'usage')"
+            " from pg_class join pg_namespace on relnamespace = pg_namespace.oid"
+            " left join pg_roles on rolname = %s where nspname = %s and relname = %s",
+            (connector.user, schema, table),
+        )
+        if not found:
+            raise UserError(f"the source has no table {name}")
+        if name not in published:
+            raise UserError(
+                f"{name} is not in publication {connector.publication}:"
+                f" alter publication {connector.publication} add table {name};"
+            )
+        if name != wanted.signals and found[0][0] is False:
+            raise UserError(
+                f"{connector.user} may not read {name}:"
+                f" grant select on {name} to {connector.user};"
+            )
+    if not rows(
+        "select from pg_replication_slots where slot_name = %s and active",
+        (connector.slot,),
+    ):
+        raise TransientError(
+            f"the connector of {connector.file} does not run: nothing reads from its slot"
+            f" {connector.slot}"
+        )
+
+
+class _Follower:
+    """Waits for Debezium, as long as there are signs of it."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        connector: Connector,
+        wanted: Request,
+        timeout: float,
+        report: Report,
+    ) -> None:
+        self._rows = rows
+        self._slot = connector.slot
+        self._wanted = wanted
+        self._timeout = timeout
+        self._report = report
+        self._begin = time.monotonic()
+        self._shown_at = self._begin
+
+    def wait(self, is_done: Callable[[], bool], position: str) -> None:
+        """Wait; until the slot is at ``position``, its progress is a sign, too."""
+        sign_at, last_lag = time.monotonic(), None
+        while not is_done():
+            now = time.monotonic()
+            lag = self._lag(position)
+            is_reading = self.is_reading()
+            if is_reading or (lag and last_lag is not None and lag < last_lag):
+                sign_at = now
+            last_lag = lag
+            if now - sign_at > self._timeout:
+                raise TransientError(
+                    f"timed out after {self._timeout:.0f} s without a sign that Debezium"
+                    f" reads {self._wanted.table}: it was restarted while it read, it"
+                    " failed, or it runs without signal.data.collection; its log says"
+                    " which. Nothing is deleted; run the command again"
+                )
+            if now - self._shown_at > SECONDS_TO_SHOW:
+                self._shown_at = now
+                state = f"reading {self._wanted.table}"
+                if not is_reading:
+                    behind = f"slot {self._slot} is {lag or 0} bytes behind"
+                    state = f"waiting for Debezium, {behind}"
+                self._report(f"{now - self._begin:.0f} s: {state}")
+            time.sleep(PAUSE)
+
+    def has_streamed(self, position: str) -> bool:
+        """Whether the connector has confirmed a position."""
+        return not self._lag(position)
+
+    def _lag(self, position: str) -> int | None:
+        """The bytes up to a position that the connector has not confirmed."""
+        found = self._rows(
+            "select greatest(pg_wal_lsn_diff(%s::pg_lsn, confirmed_flush_lsn), 0)::bigint"
+            " from pg_replication_slots where slot_name = %s",
+            (position, self._slot),
+        )
+        if not found:
+            raise TransientError(f"the replication slot {self._slot} is gone")
+        lag: int = found[0][0]
+        return lag
+
+    def is_reading(self) -> bool:
+        """Whether a session of Debezium's selects the table."""
+        schema, _, table = self._wanted.table.partition(".")
+        return bool(
+            self._rows(
+                "select from pg_stat_activity where application_name like 'Debezium%%'"
+                " and xact_start is not null and position(%s in query) > 0",
+                (f'FROM "{schema}"."{table}"',),
+            )
+        )
+
+
+def _connect() -> Any:
+    connection = psycopg2.connect(connect_timeout=SECONDS_TO_CONNECT)
+    connection.autocommit = True
+    return connection
+
+
+def _times_marked(rows: Rows, wanted: Request) -> int:
+    """How often the marker table was read: by nobody but by snapshots."""
+    schema, _, table = wanted.markers.partition(".")
+    [[count]] = rows(
+        "select (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::bigint"
+        " from pg_stat_user_tables where schemaname = %s and relname = %s",
+        (schema, table),
+    )
+    found: int = count
+    return found
+
+
+def _quoted(rows: Rows, name: str) -> str:
+    """A table's name as SQL writes it."""
+    schema, _, table = name.partition(".")
+    [[text]] = rows("select format('%%I.%%I', %s, %s)", (schema, table))
+    found: str = text
+    return found
