@@ -59,7 +59,7 @@
                     'topic string, bronze_table string, row_count bigint'
                 ))) as table_topic, bronze_table, row_count
                 where op = 'r' and bronze_table is not null
-                    {#- they become text of statements -#}
+                    {#- they become text of statements #}
                     and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
             {%- endset -%}
             {%- do queries.append(query) -%}
