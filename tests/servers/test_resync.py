@@ -116,7 +116,8 @@ def kill_half_way(pipeline: Pipeline) -> None:
 
         def is_waiting() -> bool:
             answer = stack.connect.ask("GET", "/connectors/source-tables/offsets")
-            if answer["offsets"][0]["offset"].get("snapshot") != "BLOCKING":
+            committed = [each["offset"].get("snapshot") for each in answer["offsets"]]
+            if committed != ["BLOCKING"]:
                 return False
             with closing(stack.connect_to_source()) as other, other.cursor() as asked:
                 asked.execute(
