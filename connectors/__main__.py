@@ -13,9 +13,8 @@ import click
 
 from connectors.declare.catalogue import Catalogue, Table, read_mariadb, read_postgresql
 from connectors.declare.connector import Connector
-from connectors.declare.difference import CHANGEABLE, declared_now, differences
+from connectors.declare.difference import CHANGEABLE, Difference, differences
 from connectors.declare.edits import change_model
-from connectors.declare.models import declaration, own_name
 from connectors.declare.project import Project
 from connectors.declare.resync import request
 from connectors.declare.resync import resync as read_again
@@ -94,15 +93,7 @@ def add(
     wrong: list[str] = []
     for table in found:
         try:
-            left_out = connector.left_out(str(table), (each.name for each in table.columns))
-            declared = declaration(
-                table,
-                name or own_name(table.name),
-                connector.database,
-                connector.decimal_mode,
-                left_out,
-            )
-            project.add(declared, connector.topic(str(table)))
+            project.add(connector.declaration(table, name), connector.topic(str(table)))
             connector.capture(project, str(table))
         except UserError as error:
             wrong.append(str(error))
@@ -160,21 +151,24 @@ def diff(
             click.echo(str(each))
     if not is_applied:
         return DIFFERENT if found else DONE
-    tables = {str(table): table for table in catalogue.tables}
-    for name in sorted({each.table for each in found if each.kind in CHANGEABLE}):
-        own = [each for each in found if each.table == name and each.kind in CHANGEABLE]
-        declared = declared_now(tables[name], connectors[0])
-        change_model(project, own, declared)
+    changes: dict[str, list[Difference]] = {}
+    for each in found:
+        if each.kind in CHANGEABLE:
+            changes.setdefault(each.table, []).append(each)
+    for table in catalogue.tables:
+        if own := changes.get(str(table)):
+            change_model(project, own, connectors[0].declaration(table))
     for file in project.save():
         click.echo(f"wrote {file}", err=as_json)
-    changed = sorted({each.model for each in found if each.kind in CHANGEABLE})
-    if changed:
-        names = " ".join(f"{name}+" for name in changed)
+    if changes:
+        names = " ".join(
+            f"{name}+" for name in sorted({own[0].model for own in changes.values()})
+        )
         click.echo(
             f"dbt build --profiles-dir profiles --full-refresh --select {names}",
             err=as_json,
         )
-    return DIFFERENT if any(each.kind not in CHANGEABLE for each in found) else DONE
+    return DONE if len(found) == sum(map(len, changes.values())) else DIFFERENT
 
 
 @command.command()

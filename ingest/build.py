@@ -20,13 +20,12 @@ from ingest.batches import Batches
 from ingest.status import rows_of_newest_commit
 from lake.command import StopRequest
 from lake.errors import DONE, FAILED, UserError
+from lake.mark import MARKER_TABLE
 from lake.place import lake_root
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
 SELECTING_SHORT = ("-s", "-m")
-# What it says concerns the models of other tables (python -m connectors resync).
-MARKERS = "complete_snapshots"
 # Seconds from a failed build to the next try.
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
@@ -78,7 +77,7 @@ class Build:
         start = time.monotonic()
         selection = (
             ["--select", *(f"source:bronze.{table}+" for table in sorted(tables))]
-            if self._is_up_to_date and not self.selects and MARKERS not in tables
+            if self._is_up_to_date and not self.selects and MARKER_TABLE not in tables
             else []
         )
         outcome = self._runner.invoke(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 REJECTED_TABLE = "rejected_events"
+# The snapshots that `python -m connectors resync` asked for; of other tables than its own.
+MARKER_TABLE = "complete_snapshots"
 
 # Kept in every commit, so that the next one knows them without reading data.
 MARK_PREFIX = "lakehouse."

@@ -122,7 +122,7 @@ def read_postgresql(publication: str | None) -> Catalogue:
         columns: dict[Any, list[Column]] = {}
         for table, *described in rows(POSTGRESQL_COLUMNS):
             name, type_name, *rest = described
-            # A type of an extension may stand in any schema.
+            # The type of an extension may be in any schema.
             bare = re.sub(r'^(?:\w+|"[^"]+")\.', "", type_name)
             columns.setdefault(table, []).append(Column(name, bare, *rest))
         return Catalogue(
@@ -290,12 +290,27 @@ def reading(server: str, variables: str, connect: Callable[[], Any]) -> Iterator
 
             yield rows
     except (psycopg2.OperationalError, pymysql.err.OperationalError) as error:
-        said = " ".join(str(error).split())
-        # A server that answers, and refuses; "the database system is" one that starts.
-        is_refusal = "denied" in said or ("FATAL:" in said and "system is" not in said)
-        raise (UserError if is_refusal else TransientError)(
-            f"cannot read {server}'s catalogue: {said}; {variables} say where it is"
+        kind = UserError if is_refusal(error) else TransientError
+        raise kind(
+            f"cannot read {server}'s catalogue: {one_line(error)};"
+            f" {variables} say where it is"
         ) from error
     except (psycopg2.Error, pymysql.err.Error) as error:
-        said = " ".join(str(error).split())
-        raise UserError(f"cannot read {server}'s catalogue: {said}") from error
+        raise UserError(f"cannot read {server}'s catalogue: {one_line(error)}") from error
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether a server answered a connection, and refused it.
+
+    PostgreSQL's gives a severity then; "the database system is" one that starts or shuts
+    down. MariaDB's denies access.
+    """
+    said = str(error)
+    if isinstance(error, pymysql.err.Error):
+        return "denied" in said
+    return "FATAL:" in said and "the database system is" not in said
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, on one line."""
+    return " ".join(str(error).split())

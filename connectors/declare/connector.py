@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
+from connectors.declare.catalogue import Table
+from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Project
 from lake.errors import UserError
-
-# The table that a resync marks complete snapshots by.
-MARKERS = "complete_snapshots"
+from lake.mark import MARKER_TABLE
 
 
 class Connector:
@@ -43,11 +42,6 @@ class Connector:
             raise UserError(f"{file} has no topic.prefix")
 
     @property
-    def decimal_mode(self) -> str:
-        """How it sends decimals."""
-        return self._config.get("decimal.handling.mode", "precise")
-
-    @property
     def publication(self) -> str | None:
         """Whose tables PostgreSQL sends it."""
         if self.database != "postgresql":
@@ -56,7 +50,7 @@ class Connector:
 
     @property
     def user(self) -> str:
-        """Who it is at the source; a placeholder stands for ``debezium``."""
+        """Its database user; ``debezium`` where the configuration has a placeholder."""
         user = self._config.get("database.user", "")
         return user if user and not user.startswith("${") else "debezium"
 
@@ -72,7 +66,7 @@ class Connector:
 
     def is_auxiliary(self, table: str) -> bool:
         """Whether a table is not data: that of signals or of markers."""
-        return table == self.signals or table.rpartition(".")[2] == MARKERS
+        return table == self.signals or table.rpartition(".")[2] == MARKER_TABLE
 
     def topic(self, table: str) -> str:
         """Where it sends a table's changes."""
@@ -95,16 +89,28 @@ class Connector:
         )
         return not is_left_out and (not databases or schema in databases)
 
-    def left_out(self, table: str, columns: Iterable[str]) -> frozenset[str]:
-        """The columns that it leaves out of events."""
+    def declaration(self, table: Table, name: str | None = None) -> Declaration:
+        """What to declare of a table whose events it sends.
+
+        Args:
+            table: as the source's catalogue describes it.
+            name: of the bronze and the silver table, where it is not the source's.
+
+        Raises:
+            UserError: the table cannot be declared.
+        """
         entries = self._list("column.exclude.list")
-        return frozenset(
-            column
-            for column in columns
+        left_out = frozenset(
+            each.name
+            for each in table.columns
             if any(
-                re.fullmatch(entry, f"{table}.{column}", re.IGNORECASE) for entry in entries
+                re.fullmatch(entry, f"{table}.{each.name}", re.IGNORECASE)
+                for entry in entries
             )
         )
+        own = name or own_name(table.name)
+        decimal_mode = self._config.get("decimal.handling.mode", "precise")
+        return declaration(table, own, self.database, decimal_mode, left_out)
 
     def capture(self, project: Project, table: str) -> None:
         """Add a table to its list; Debezium reads the table of markers last."""
@@ -115,7 +121,7 @@ class Connector:
         if name not in self._config:
             raise UserError(f"{self.file} leaves out {table}: change its lists by hand")
         before = json.dumps(self._config[name])
-        # The list has regular expressions; a dot stands for itself, too.
+        # The entries are regular expressions, in which a dot matches a dot, too.
         literal = re.sub(r"([^\w.])", r"\\\1", table)
         listed = sorted([*self._list(name), literal], key=self.is_auxiliary)
         self._config[name] = ",".join(listed)

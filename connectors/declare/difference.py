@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from connectors.declare.catalogue import Catalogue, Table
 from connectors.declare.connector import Connector
-from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Model
 from lake.errors import UserError
 
@@ -85,17 +84,9 @@ def differences(
     return found
 
 
-def declared_now(table: Table, connector: Connector) -> Declaration:
-    """What ``add`` would declare of a table today."""
-    left_out = connector.left_out(str(table), (each.name for each in table.columns))
-    return declaration(
-        table, own_name(table.name), connector.database, connector.decimal_mode, left_out
-    )
-
-
 def _of_table(model: Model, table: Table, connector: Connector) -> Iterator[Difference]:
     try:
-        expected = declared_now(table, connector)
+        expected = connector.declaration(table)
     except UserError as error:
         yield Difference(str(table), "unusable", model.name, source=str(error))
         return

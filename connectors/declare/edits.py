@@ -39,7 +39,7 @@ def change_model(
         removed=removed,
         source_names={column: names[column] for column in new if column in names},
     )
-    for silver in (project.folder / "models").rglob(f"{model.removeprefix('stg_')}.yml"):
+    for silver in project.files(f"{model.removeprefix('stg_')}.yml"):
         described = {column: declared.descriptions[column] for column in new}
         change_descriptions(project, silver, described, removed)
 
@@ -140,10 +140,10 @@ def _changed(model: Path, text: str, name: str, wanted: Mapping[str, str]) -> st
             entries = re.sub(entry, f"'{column}': '{wanted[column]}'", entries, count=1)
     new = [each for each in wanted if each not in ast.literal_eval(entries)]
     if new:
-        indent = re.search(r"\n( *)['\"]", entries) or re.search(r"^( *)", entries)
         line = re.search(rf"^( *)['\"]{name}['\"]", text, re.MULTILINE)
         outer = line[1] if line else "    "
-        inner = indent[1] if indent and "\n" in entries else f"{outer}    "
+        entry_line = re.search(r"\n( *)['\"]", entries)
+        inner = entry_line[1] if entry_line else f"{outer}    "
         body = entries[1:-1].rstrip()
         body += "," if body and not body.endswith(",") else ""
         lines = "".join(f"\n{inner}'{each}': '{wanted[each]}'," for each in new)

@@ -16,7 +16,8 @@ from lake.errors import UserError
 
 PACKAGE = Path(__file__).parents[2]
 POSITION_COLUMNS = PACKAGE / "models/silver/_position_columns.md"
-# What no column of a table may be called: the events' own columns and the positions.
+# What no column of a table may be called beside the position columns, as the macro
+# _check_change_table has it.
 EVENT_COLUMNS = frozenset(
     (
         *("event_id", "topic", "kafka_partition", "key", "ingest_date", "row_image"),
@@ -74,7 +75,7 @@ def declaration(
     """
     if not table.key:
         raise UserError(
-            f"{table} has no primary key, by which its rows are told apart: give it one"
+            f"{table} has no primary key, and rows are merged by it: add one at the source"
         )
     if lost := sorted(left_out.intersection(table.key)):
         raise UserError(f"{table}: the connector leaves out {lost[0]}, which is of its key")

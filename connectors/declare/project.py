@@ -20,16 +20,17 @@ import yaml
 from connectors.declare import models
 from connectors.declare.models import Declaration
 from lake.errors import UserError
+from lake.mark import REJECTED_TABLE
 
 OWN_NAME = "cdc_lakehouse"
 PROFILES = models.PACKAGE / "profiles"
 CHANGE_EVENTS = f"macro.{OWN_NAME}.change_events"
-NEW_SOURCES = """\
+NEW_SOURCES = f"""\
 sources:
   - name: bronze
     schema: bronze
     tables:
-      - name: rejected_events
+      - name: {REJECTED_TABLE}
         description: One row per record that is no change event, with the reason.
 """
 NEW_REJECTED_ROWS = """\
@@ -130,9 +131,9 @@ class Project:
 
     def model(self, name: str) -> Path | None:
         """The file of a model."""
-        return next(iter(self._models(f"{name}.sql")), None)
+        return next(iter(self.files(f"{name}.sql")), None)
 
-    def _models(self, pattern: str) -> list[Path]:
+    def files(self, pattern: str) -> list[Path]:
         """The files below ``models`` of a name, also those that are to be written."""
         folder = self.folder / "models"
         new = [path for path in self._new if path.is_relative_to(folder)]
@@ -196,7 +197,7 @@ class Project:
             (f"silver/{name}.yml", models.silver_yaml(declared, self.package)),
         ):
             stem, _, ending = Path(file).name.rpartition(".")
-            if not self._models(f"{stem}.{ending}"):
+            if not self.files(f"{stem}.{ending}"):
                 self.write(self.folder / "models" / file, text)
         self._add_rejected_rows(f"stg_{name}")
 
@@ -216,24 +217,24 @@ class Project:
 
     def _add_source(self, name: str, table: str) -> None:
         """An entry behind the last table of changes of the source ``bronze``."""
-        path, tables = self._bronze()
+        files = (file for file in self.files("*.yml") if _sources(self.text(file)))
+        path = next(files, self.folder / "models/staging/_sources.yml")
         text = self.text(path) or NEW_SOURCES
+        tables = _sources(text)
         if tables is None:
-            tables = _sources(text)
-        assert tables is not None
+            raise UserError(f"{path} has no source called bronze: add it")
         names = [mapping(entry)["name"].value for entry in tables.value]
         if name in names:
             return
         before = [
             entry
             for entry, its_name in zip(tables.value, names, strict=True)
-            if its_name != "rejected_events"
+            if its_name != REJECTED_TABLE
         ]
-        has_anchor = "&event_columns" in text
         indent = " " * (tables.value[0].start_mark.column - 2)
         added = f"{indent}- name: {name}\n"
         added += f"{indent}  description: One row per change of `{table}`.\n"
-        if has_anchor:
+        if "&event_columns" in text:
             added += f"{indent}  columns: *event_columns\n"
         # The end mark of a block is where the next token begins: behind blank lines.
         place = (
@@ -242,17 +243,10 @@ class Project:
         place = text.rfind("\n", 0, place) + 1
         self.write(path, inserted(text, place, added))
 
-    def _bronze(self) -> tuple[Path, Any]:
-        """The file that has the source ``bronze``, and its tables as YAML's nodes."""
-        for path in self._models("*.yml"):
-            if tables := _sources(self.text(path)):
-                return path, tables
-        return self.folder / "models/staging/_sources.yml", None
-
     def _add_rejected_rows(self, model: str) -> None:
         """A line in the list of the model that calls ``rejected_rows``."""
         line = f"ref('{model}')"
-        for path in self._models("*.sql"):
+        for path in self.files("*.sql"):
             text = self.text(path)
             if "rejected_rows(" not in text:
                 continue

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
+from psycopg2 import sql
 
 from connectors.declare.catalogue import SECONDS_TO_CONNECT, Rows, reading
-from connectors.declare.connector import MARKERS, Connector
+from connectors.declare.connector import Connector
 from connectors.declare.project import Project
 from lake.errors import TransientError, UserError
+from lake.mark import MARKER_TABLE
 
 VARIABLES = "PGHOST, PGPORT, PGDATABASE, PGUSER"
 PAUSE = 0.5
@@ -66,14 +68,14 @@ def request(connector: Connector, project: Project, table: str) -> Request:
     if topic not in topics:
         raise UserError(f"{project.topics} has no line for {topic}; --topics names another")
     schema = table.partition(".")[0]
-    markers, signals = f"{schema}.{MARKERS}", connector.signals
+    markers, signals = f"{schema}.{MARKER_TABLE}", connector.signals
     if signals is not None:
-        markers = f"{signals.partition('.')[0]}.{MARKERS}"
+        markers = f"{signals.partition('.')[0]}.{MARKER_TABLE}"
     marker_topic = connector.topic(markers)
     if (
         signals is None
         or not connector.captures(markers)
-        or topics.get(marker_topic) != MARKERS
+        or topics.get(marker_topic) != MARKER_TABLE
     ):
         raise UserError(setup(connector, project, signals or f"{schema}.debezium_signals"))
     return Request(table, topic, topics[topic], signals, markers)
@@ -81,7 +83,7 @@ def request(connector: Connector, project: Project, table: str) -> Request:
 
 def setup(connector: Connector, project: Project, signals: str) -> str:
     """What a connector and a project need before the first resync."""
-    markers = f"{signals.partition('.')[0]}.{MARKERS}"
+    markers = f"{signals.partition('.')[0]}.{MARKER_TABLE}"
     return f"""{connector.file} is not set up for resync. On the source:
 create table {signals} (
     id varchar(42) primary key, type varchar(32) not null, data varchar(2048)
@@ -95,7 +97,7 @@ insert into {markers} (id) values ('first');
 In the connector's configuration, which is then registered again (the insert comes after):
 "signal.data.collection": "{signals}"; in "table.include.list": {markers}
 In {project.topics}:
-"{connector.topic(markers)}" = "{MARKERS}"
+"{connector.topic(markers)}" = "{MARKER_TABLE}"
 In dbt_project.yml, or as a source of your own: the variable cdc_lakehouse_resync: true"""
 
 
@@ -106,7 +108,7 @@ def resync(connector: Connector, wanted: Request, timeout: float, report: Report
         connector: whose table it is.
         wanted: what to read.
         timeout: seconds to wait without a sign of Debezium.
-        report: told how far it is.
+        report: called with the progress.
 
     Raises:
         TransientError: Debezium does not stream, or gives no sign; or the server does not.
@@ -116,9 +118,11 @@ def resync(connector: Connector, wanted: Request, timeout: float, report: Report
         require_readable(rows, connector, wanted)
         before = _times_marked(rows, wanted)
         number = f"resync-{uuid.uuid4().hex}"
-        signals = _quoted(rows, wanted.signals)
+        signals = sql.Identifier(*_parts(wanted.signals))
         rows(
-            f"insert into {signals} values (%s, 'execute-snapshot', %s) returning id",
+            sql.SQL(
+                "insert into {} values (%s, 'execute-snapshot', %s) returning id"
+            ).format(signals),
             (number, json.dumps(signal(rows, wanted, number))),
         )
         [[sent]] = rows("select pg_current_wal_insert_lsn()::text")
@@ -127,7 +131,9 @@ def resync(connector: Connector, wanted: Request, timeout: float, report: Report
             lambda: _times_marked(rows, wanted) > before and not follow.is_reading(), sent
         )
         # Debezium streams this only once the snapshot is over.
-        rows(f"delete from {signals} where id = %s returning id", (number,))
+        rows(
+            sql.SQL("delete from {} where id = %s returning id").format(signals), (number,)
+        )
         [[end]] = rows("select pg_current_wal_insert_lsn()::text")
         follow.wait(lambda: follow.has_streamed(end), end)
 
@@ -136,10 +142,11 @@ def signal(rows: Rows, wanted: Request, number: str) -> dict[str, Any]:
     """The data of a signal ``execute-snapshot``."""
     marker = rows(
         "select format('select %%L as id, %%L as topic, %%L as bronze_table,"
-        " (select count(*) from %%s) as row_count from %%s limit 1', %s, %s, %s, %s, %s)",
+        " (select count(*) from %%I.%%I) as row_count from %%I.%%I limit 1',"
+        " %s, %s, %s, %s, %s, %s, %s)",
         (
             *(number, wanted.topic, wanted.bronze),
-            *(_quoted(rows, wanted.table), _quoted(rows, wanted.markers)),
+            *(*_parts(wanted.table), *_parts(wanted.markers)),
         ),
     )
     return {
@@ -168,13 +175,12 @@ def require_readable(rows: Rows, connector: Connector, wanted: Request) -> None:
         )
     }
     for name in names:
-        schema, _, table = name.partition(".")
         found = rows(
             "select has_table_privilege(rolname, pg_class.oid, 'select')"
             " and has_schema_privilege(rolname, pg_namespace.oid, 'usage')"
             " from pg_class join pg_namespace on relnamespace = pg_namespace.oid"
             " left join pg_roles on rolname = %s where nspname = %s and relname = %s",
-            (connector.user, schema, table),
+            (connector.user, *_parts(name)),
         )
         if not found:
             raise UserError(f"the source has no table {name}")
@@ -248,7 +254,7 @@ class _Follower:
         return not self._lag(position)
 
     def _lag(self, position: str) -> int | None:
-        """The bytes up to a position that the connector has not confirmed."""
+        """The bytes of the log before a position that the connector has not confirmed."""
         found = self._rows(
             "select greatest(pg_wal_lsn_diff(%s::pg_lsn, confirmed_flush_lsn), 0)::bigint"
             " from pg_replication_slots where slot_name = %s",
@@ -261,7 +267,7 @@ class _Follower:
 
     def is_reading(self) -> bool:
         """Whether a session of Debezium's selects the table."""
-        schema, _, table = self._wanted.table.partition(".")
+        schema, table = _parts(self._wanted.table)
         return bool(
             self._rows(
                 "select from pg_stat_activity where application_name like 'Debezium%%'"
@@ -279,19 +285,16 @@ def _connect() -> Any:
 
 def _times_marked(rows: Rows, wanted: Request) -> int:
     """How often the marker table was read: by nobody but by snapshots."""
-    schema, _, table = wanted.markers.partition(".")
     [[count]] = rows(
         "select (coalesce(seq_scan, 0) + coalesce(idx_scan, 0))::bigint"
         " from pg_stat_user_tables where schemaname = %s and relname = %s",
-        (schema, table),
+        _parts(wanted.markers),
     )
     found: int = count
     return found
 
 
-def _quoted(rows: Rows, name: str) -> str:
-    """A table's name as SQL writes it."""
+def _parts(name: str) -> tuple[str, str]:
+    """A table's schema and its name in it."""
     schema, _, table = name.partition(".")
-    [[text]] = rows("select format('%%I.%%I', %s, %s)", (schema, table))
-    found: str = text
-    return found
+    return schema, table

@@ -17,6 +17,7 @@ import psycopg2
 from psycopg2 import errors, sql
 from psycopg2.extensions import encrypt_password
 
+from connectors.declare.catalogue import is_refusal, one_line
 from connectors.postgres import checks, northwind
 from connectors.postgres.checks import REPLICATION_ROLE, SCHEMA
 from lake.errors import TransientError, UserError
@@ -269,7 +270,7 @@ def _session(source: Source) -> Iterator[Any]:
             raise UserError(
                 f"the session on {source.host}:{source.port}, database {source.database},"
                 " ended while it committed, so it is not known whether anything was"
-                f" changed: {_one_line(error)}"
+                f" changed: {one_line(error)}"
             ) from error
 
 
@@ -306,19 +307,11 @@ def _interrupts_wait() -> Iterator[None]:
 
 
 def _unreachable(source: Source, error: psycopg2.Error, outcome: str = "") -> UserError:
-    # A server that answers, and refuses, gives a severity; "the database system is" one
-    # that starts or shuts down.
-    said = str(error)
-    is_refused = "FATAL:" in said and "the database system is" not in said
-    kind = UserError if is_refused else TransientError
+    kind = UserError if is_refusal(error) else TransientError
     return kind(
         f"no session on {source.host}:{source.port}, database {source.database},"
-        f" as user {source.user}: {_one_line(error)}{outcome}"
+        f" as user {source.user}: {one_line(error)}{outcome}"
     )
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
 
 
 def _connect(source: Source) -> Any:
