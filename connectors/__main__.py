@@ -13,7 +13,12 @@ import click
 
 from connectors.declare.catalogue import Catalogue, Table, read_mariadb, read_postgresql
 from connectors.declare.connector import Connector
-from connectors.declare.difference import CHANGEABLE, Difference, differences
+from connectors.declare.difference import (
+    CHANGEABLE,
+    Difference,
+    differences,
+    modelled_tables,
+)
 from connectors.declare.edits import change_model
 from connectors.declare.project import Project
 from connectors.declare.resync import request
@@ -143,7 +148,8 @@ def diff(
         raise UserError("the connectors read different databases: compare one at a time")
     catalogue = read_catalogue(connectors[0])
     models = project.staging_models(variables)
-    found = differences(models, project.tables(), connectors, catalogue)
+    modelled = modelled_tables(models, project.tables(), connectors)
+    found = differences(modelled, connectors, catalogue)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
@@ -157,7 +163,8 @@ def diff(
             changes.setdefault(each.table, []).append(each)
     for table in catalogue.tables:
         if own := changes.get(str(table)):
-            change_model(project, own, connectors[0].declaration(table))
+            _, connector = modelled[str(table)]
+            change_model(project, own, connector.declaration(table))
     for file in project.save():
         click.echo(f"wrote {file}", err=as_json)
     if changes:

@@ -46,29 +46,46 @@ class Difference:
         return f"{self.table}{column}: {self.kind}" + (f" ({said})" if said else "")
 
 
-def differences(
-    models: Sequence[Model],
-    topics: Mapping[str, str],
-    connectors: Sequence[Connector],
-    catalogue: Catalogue,
-) -> list[Difference]:
-    """Compare every model, and every table that a connector captures.
+Modelled = Mapping[str, tuple[Model, Connector]]
+
+
+def modelled_tables(
+    models: Sequence[Model], topics: Mapping[str, str], connectors: Sequence[Connector]
+) -> Modelled:
+    """The tables that have a model, each with that and its connector.
+
+    Of connectors with the same prefix it is the one that captures the table, or else the
+    first.
 
     Args:
         models: the project's staging models.
         topics: the bronze table of each topic.
         connectors: of one source.
-        catalogue: that source's.
     """
     by_bronze = {model.bronze: model for model in models}
+    found: dict[str, tuple[Model, Connector]] = {}
+    for topic, bronze in topics.items():
+        for connector in connectors:
+            table = connector.table(topic)
+            if table is None or bronze not in by_bronze:
+                continue
+            if table not in found or connector.captures(table):
+                found[table] = by_bronze[bronze], connector
+    return found
+
+
+def differences(
+    modelled: Modelled, connectors: Sequence[Connector], catalogue: Catalogue
+) -> list[Difference]:
+    """Compare every model, and every table that a connector captures.
+
+    Args:
+        modelled: the tables that have a model.
+        connectors: of one source.
+        catalogue: that source's.
+    """
     tables = {str(table): table for table in catalogue.tables}
     found: list[Difference] = []
-    modelled = {
-        table: (by_bronze[bronze], connector)
-        for topic, bronze in topics.items()
-        for connector in connectors
-        if bronze in by_bronze and (table := connector.table(topic)) is not None
-    }
     for name, (model, connector) in modelled.items():
         if name not in tables:
             found.append(Difference(name, "not at the source", model.name))

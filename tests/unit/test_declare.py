@@ -361,6 +361,33 @@ def test_diff_names_what_differs_and_apply_mends_it(
     assert capsys.readouterr().out == "shop.gone: not at the source\n"
 
 
+def test_table_is_compared_with_the_connector_that_captures_it(
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not with another one of its prefix, which leaves a column out."""
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    assert run("add", "shop.vendors") == 0
+    config = json.loads((project / CONNECTOR).read_text())
+    config |= {
+        "table.include.list": "shop.none",
+        "column.exclude.list": r"shop\.vendors\..*s",
+    }
+    other = project / "other.json"
+    other.write_text(json.dumps(config, indent=2))
+    rating = Column("ratings", "smallint", comment="1 to 5")
+    catalogue.tables[:] = [replace(VENDORS, columns=(*VENDORS.columns, rating))]
+    capsys.readouterr()
+    files = (str(project / CONNECTOR), str(other))
+    for first, second in (files, files[::-1]):
+        places = ["--connector", first, "--connector", second]
+        places += ["--project-dir", str(project)]
+        assert command.main(["diff", *places]) == 3
+        said = capsys.readouterr().out
+        assert said == "shop.vendors.ratings: new column (source int)\n"
+    assert command.main(["diff", "--apply", *places]) == 0
+    assert "description: 1 to 5" in (project / "models/silver/vendors.yml").read_text()
+
+
 def test_changed_key_is_left_to_the_user(
     run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
 ) -> None:
