@@ -74,22 +74,25 @@
             relation ~ ' has the columns ' ~ stored | join(', ') ~ '; the model yields '
             ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
         ) }}
-    {%- elif widened or (mode == 'append_new_columns' and added) -%}
+    {%- elif mode == 'append_new_columns' and (added or widened) -%}
         {%- do cdc_lakehouse.run_statement('delete from ' ~ relation ~ ' where false') -%}
-    {%- endif -%}
-    {%- for column, type in widened.items() -%}
-        {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = true') -%}
-        {%- do cdc_lakehouse.run_statement(
-            'alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type
-        ) -%}
-        {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = false') -%}
-        {%- do stored.update({column: type}) -%}
-    {%- endfor -%}
-    {%- if mode == 'append_new_columns' and added -%}
-        {%- do cdc_lakehouse.run_statement(
-            'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
-        ) -%}
-        {%- for column in added -%}{%- do stored.update({column: wanted[column]}) -%}{%- endfor -%}
+        {%- if widened -%}
+            {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = true') -%}
+            {%- for column, type in widened.items() -%}
+                {%- do cdc_lakehouse.run_statement(
+                    'alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type
+                ) -%}
+            {%- endfor -%}
+            {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = false') -%}
+        {%- endif -%}
+        {%- if added -%}
+            {%- do cdc_lakehouse.run_statement(
+                'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
+            ) -%}
+        {%- endif -%}
+        {%- for column in widened.keys() | list + added -%}
+            {%- do stored.update({column: wanted[column]}) -%}
+        {%- endfor -%}
         {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
