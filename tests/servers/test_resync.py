@@ -135,7 +135,7 @@ def kill_half_way(pipeline: Pipeline) -> None:
 
 
 def test_rows_that_no_event_deleted_are_deleted(pipeline: Pipeline) -> None:
-    """Behind a dropped slot, of an emptied table; rows edited in the lake are mended.
+    """Rows deleted while there was no slot; rows edited in the lake equal the source again.
 
     A resync that is killed half-way deletes nothing, and can be asked for again.
     """
