@@ -168,13 +168,14 @@ def diff(
     for file in project.save():
         click.echo(f"wrote {file}", err=as_json)
     if changes:
-        names = " ".join(
-            f"{name}+" for name in sorted({own[0].model for own in changes.values()})
-        )
-        click.echo(
-            f"dbt build --profiles-dir profiles --full-refresh --select {names}",
-            err=as_json,
-        )
+        selected = sorted({f"{own[0].model}+" for own in changes.values()})
+        place = [] if project_dir == Path() else ["--project-dir", str(project_dir)]
+        words = [
+            "dbt build --profiles-dir profiles --full-refresh --select",
+            *selected,
+            *place,
+        ]
+        click.echo(" ".join(words), err=as_json)
     return DONE if len(found) == sum(map(len, changes.values())) else DIFFERENT
 
 

@@ -343,6 +343,7 @@ def test_diff_names_what_differs_and_apply_mends_it(
     assert run("diff", "--apply") == 3  # tables are left to differ
     said = capsys.readouterr().out
     assert "dbt build --profiles-dir profiles --full-refresh --select stg_vendors+" in said
+    assert f"--select stg_vendors+ --project-dir {project}\n" in said
     after = texts(project)
     assert {name for name in before if before[name] != after[name]} == {
         CONNECTOR,
