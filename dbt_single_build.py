@@ -9,13 +9,15 @@ its path whose name starts with ``dbt_`` and instantiates what it lists under ``
 import atexit
 import json
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from dbt.contracts.graph.manifest import Manifest
 from dbt.events.types import CommandCompleted
 from dbt.flags import get_flags
-from dbt.plugins import dbtPlugin
+from dbt.plugins import dbt_hook, dbtPlugin
 from dbt_common.events.base_types import EventLevel, EventMsg
 from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.events.functions import fire_event
@@ -41,6 +43,9 @@ _here = ExitStack()
 _anywhere = ExitStack()
 _names: set[str] = set()
 
+# What a process that builds again wants to know of a project that has been parsed.
+keep_parsed: Callable[[Manifest], None] | None = None
+
 
 class SingleBuild(dbtPlugin):
     """Takes the lake's lock for as long as this process lives, and opens the session."""
@@ -63,6 +68,13 @@ class SingleBuild(dbtPlugin):
                     " (docs/cluster.md)"
                 )
             _hold(command, _operation(flags))
+
+    @dbt_hook
+    def get_manifest_artifacts(self, manifest: Manifest) -> dict[str, Any]:
+        """Hand a parsed project on, before a run changes it."""
+        if keep_parsed is not None:
+            keep_parsed(manifest)
+        return {}
 
 
 def _operation(flags: Any) -> str:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import math
+import pickle
 import shlex
 import time
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from dbt.artifacts.resources.types import NodeType
 from dbt.artifacts.schemas.results import NodeStatus
 from dbt.cli.main import dbtRunner
+from dbt.contracts.files import FilePath
+from dbt.contracts.graph.manifest import Manifest
 from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg
 
+import dbt_single_build
 from ingest import metrics
 from ingest.batches import Batches
 from ingest.status import rows_of_newest_commit
@@ -32,6 +37,49 @@ LONGEST_PAUSE = 300.0
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 OUR_TABLES = ("cdc_merge", "atomic_overwrite")
 LOGGER = logging.getLogger("ingest")
+
+
+class ParsedProject:
+    """The project as dbt has parsed it, until one of its files changes.
+
+    To parse it takes as long as to build a small table, also where nothing has changed.
+    """
+
+    def __init__(self) -> None:
+        self._pickled = b""
+        self._times: dict[Path, float | None] = {}
+        self._asked_at = 0.0
+        dbt_single_build.keep_parsed = self._keep
+
+    def manifest(self) -> Manifest | None:
+        """A copy of its own for each run, which changes it; None where dbt has to parse."""
+        self._asked_at = time.time()
+        if not self._pickled or any(
+            _changed_at(path) != changed for path, changed in self._times.items()
+        ):
+            return None
+        manifest: Manifest = pickle.loads(self._pickled)
+        return manifest
+
+    def _keep(self, manifest: Manifest) -> None:
+        places = set()
+        for path in (file.path for file in manifest.files.values()):
+            if isinstance(path, FilePath):
+                root, file = Path(path.project_root), Path(path.full_path)
+                # A file that is added or removed changes its folder's time.
+                folders = [folder for folder in file.parents if root in folder.parents]
+                places |= {root / "dbt_project.yml", file, *folders}
+        self._times = {place: _changed_at(place) for place in places}
+        # What has changed meanwhile may have been read before or after.
+        is_settled = all(each and each < self._asked_at for each in self._times.values())
+        self._pickled = pickle.dumps(manifest) if is_settled else b""
+
+
+def _changed_at(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 class Build:
@@ -59,7 +107,7 @@ class Build:
         self.failure = "the build failed"
         if retries:
             self.failure += "; it is tried again"
-        self._runner = dbtRunner(callbacks=[_show])
+        self._project = ParsedProject()
         # What came before this process is not known, nor what a failed build has left.
         self._is_up_to_date = False
 
@@ -80,7 +128,8 @@ class Build:
             if self._is_up_to_date and not self.selects and MARKER_TABLE not in tables
             else []
         )
-        outcome = self._runner.invoke(
+        runner = dbtRunner(manifest=self._project.manifest(), callbacks=[_show])
+        outcome = runner.invoke(
             ["--log-level", "none", "--log-level-file", "info", *self.arguments, *selection]
         )
         if outcome.exception is not None:

@@ -91,6 +91,10 @@ def embedded_settings() -> dict[str, str]:
         "spark.driver.extraJavaOptions": " ".join(
             [
                 f"-XX:TieredStopAtLevel={compiler}",
+                # Where C2 compiles, too, it does so later: it takes the cores of a start.
+                "-XX:Tier3DelayOn=0 -XX:Tier4InvocationThreshold=20000",
+                "-XX:Tier4MinInvocationThreshold=5000",
+                "-XX:Tier4CompileThreshold=40000 -XX:Tier4BackEdgeThreshold=120000",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
                 # Room from the start: a heap that grows is collected whole each time.
                 "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",

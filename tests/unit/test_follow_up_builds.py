@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg, msg_from_base_event
 from prometheus_client import REGISTRY
 
-from ingest.build import Build, _show
+from ingest.build import Build, ParsedProject, _show
 from ingest.status import lake_status
 from lake import log
 from lake.command import run
@@ -167,3 +168,36 @@ def test_marker_of_a_snapshot_has_every_model_built(
         build.run(tables)
     selected = [arguments[arguments.index("profiles") + 1 :] for arguments in asked]
     assert selected == [[], ["--select", "source:bronze.orders+"], []]
+
+
+@pytest.mark.parametrize("change", ["edited", "added", "removed", "settings"])
+def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path) -> None:
+    settings = tmp_path / "dbt_project.yml"
+    settings.write_text("name: small\nprofile: small\n")
+    (tmp_path / "profiles.yml").write_text(
+        "small: {target: t, outputs: {t:"
+        " {type: spark, method: session, host: NA, schema: s}}}"
+    )
+    models = tmp_path / "models" / "gold"
+    models.mkdir(parents=True)
+    (models / "one.sql").write_text("select 1 as one")
+    project = ParsedProject()
+    assert project.manifest() is None
+    places = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
+    assert dbtRunner().invoke(["--quiet", "parse", *places]).success
+    (tmp_path / "written_later.txt").touch()
+    first, second = project.manifest(), project.manifest()
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert [*first.nodes] == ["model.small.one"]
+    match change:
+        case "edited":
+            os.utime(models / "one.sql", (1, 1))
+        case "added":
+            (models / "two.sql").write_text("select 2 as two")
+        case "removed":
+            (models / "one.sql").unlink()
+        case "settings":
+            os.utime(settings, (1, 1))
+    assert project.manifest() is None
