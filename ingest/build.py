@@ -35,7 +35,7 @@ SELECTING_SHORT = ("-s", "-m")
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
-OUR_TABLES = ("cdc_merge", "atomic_overwrite")
+OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
 LOGGER = logging.getLogger("ingest")
 
 

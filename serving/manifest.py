@@ -64,7 +64,7 @@ class Relation:
 
 
 # The materializations that make tables.
-TABLES = ("atomic_overwrite", "cdc_merge", "incremental")
+TABLES = ("atomic_overwrite", "cdc_history", "cdc_merge", "incremental")
 
 
 class Manifest:

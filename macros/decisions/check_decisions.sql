@@ -76,7 +76,7 @@
     {%- for marker in bounds.get('complete_snapshots', {}).get('markers', []) if marker['table'] in bounds -%}
         {%- set waiting = [] -%}
         {%- for node in graph.nodes.values() if node.unique_id in selected_resources
-            and node.config.materialized == 'cdc_merge'
+            and node.config.materialized in ['cdc_merge', 'cdc_history']
             and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
             {%- set applied = cdc_lakehouse.progress(
                 api.Relation.create(schema=node.schema, identifier=node.alias)

@@ -2,9 +2,6 @@
     The rows of a silver table: of every key the newest version, deletes marked. The first build
     and a full refresh fold all of bronze, an increment what arrived and the stored rows of its
     keys.
-
-    An applied truncate is an event of every key that has one before it: of the keys that
-    arrived, and, when it arrives itself, of all stored ones.
 #}
 {% macro current_rows(events) -%}
 {%- set table = cdc_lakehouse.change_table(events) -%}
@@ -22,21 +19,6 @@
         this, 'untyped_columns', stored.get('untyped_columns', 'no column'), 'array<string>'
     ) -%}
 {%- endif -%}
-{%- set has_arrived = '`' ~ table['key'] ~ '` is not null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
-{%- set arrived -%}
-select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
-from {{ events }}
-where {{ has_arrived }}
-{%- if execute and cdc_lakehouse.applied_truncates() %}
-union all
-{{ cdc_lakehouse.truncated_rows(
-    table, '(select * from ' ~ events ~ ' where ' ~ has_arrived ~ ')',
-    cdc_lakehouse.arrived_until_this_run(table['bronze'])
-) }}
-union all
-{{ cdc_lakehouse.truncated_rows(table, this, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
-{%- endif %}
-{%- endset -%}
-{{ cdc_lakehouse.folded_rows(arrived, table, stored=this) }}
+{{ cdc_lakehouse.folded_rows(cdc_lakehouse.arrived_events(events, table, this), table, stored=this) }}
 {%- endif -%}
 {%- endmacro %}

@@ -9,7 +9,9 @@
     {%- set properties = config.get('tblproperties') or {} -%}
     {%- set index = properties.get('hoodie.index.type', '') | upper -%}
     {%- set key = config.get('unique_key') -%}
-    {%- set key_of_fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id, {}).get('key', key) -%}
+    {%- set is_history = model.unique_id in graph.get('cdc_lakehouse.histories', {}) -%}
+    {%- set folded = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id, {}) -%}
+    {%- set expected_key = 'history_id' if is_history else folded.get('key', key) -%}
     {%- set partition = config.get('partition_by') -%}
     {%- set stored_as = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
     {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing else stored_as -%}
@@ -25,8 +27,11 @@
             "setting 'file_format' is '" ~ config.get('file_format') ~ "'; " ~ materialization
             ~ ' writes hudi'),
         (key is not string, "setting 'unique_key' is " ~ key ~ '; it is the name of one column'),
-        (key is string and key != key_of_fold,
-            "setting 'unique_key' is '" ~ key ~ "'; the key of its change table is '" ~ key_of_fold ~ "'"),
+        (key is string and key != expected_key,
+            "setting 'unique_key' is '" ~ key ~ "'; its key is '" ~ expected_key ~ "'"),
+        (is_history != (config.get('materialized') == 'cdc_history'),
+            materialization ~ (" cannot write a history: set 'materialized' to cdc_history" if is_history
+            else ' writes histories, and the model does not call row_history')),
         ((config.get('persist_docs') or {}).values() | select | list,
             "setting 'persist_docs' is not supported: Hudi makes a commit of each column's comment"),
         (config.get('on_schema_change', 'ignore') not in schema_changes,

@@ -23,7 +23,7 @@
         'hoodie.keep.min.commits': '75',
         'hoodie.keep.max.commits': '95',
     } -%}
-    {%- if config.get('materialized') == 'cdc_merge' -%}
+    {%- if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
         {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
     {%- endif -%}
     {%- if config.get('partition_by') -%}

@@ -61,23 +61,7 @@
     {%- endif -%}
 
     {%- set arrived = cdc_lakehouse.arrived_in_this_run(fold['bronze']) if fold and is_increment -%}
-    {#- A model killed before this reads the same again, which changes nothing. -#}
-    {%- set progress = {} -%}
-    {%- for input in cdc_lakehouse.inputs_of(model) -%}
-        {%- for name, batch in cdc_lakehouse._upper_bounds(input).items() -%}
-            {%- do progress.update({'read_to.' ~ name: batch}) -%}
-        {%- endfor -%}
-    {%- endfor -%}
-    {%- if cdc_lakehouse.applied_truncates() -%}
-        {%- do progress.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
-    {%- endif -%}
-    {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
-        {%- if positions -%}
-            {%- do progress.update({'complete_snapshots.' ~ bronze_table: positions | join(' ')}) -%}
-        {%- endif -%}
-    {%- endfor -%}
-    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse.record(this, progress) -%}{%- endif -%}
+    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress() -%}{%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
     {%- if fold and not flags.EMPTY -%}

@@ -17,7 +17,7 @@
             and node.config.materialized != 'staging_view' -%}
             {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
             {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
-            {%- if node.config.materialized == 'cdc_merge' -%}
+            {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
                 {%- set recorded = cdc_lakehouse.progress(
                     api.Relation.create(schema=node.schema, identifier=node.alias)
                 ) -%}

@@ -25,7 +25,7 @@ from tests.support.histories import (
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import Row, position_at
-from tests.support.reference import NOWHERE, Version, fold
+from tests.support.reference import NOWHERE, Period, Version, fold, periods
 from tests.support.tables import Tables
 
 MODELS = ("-s", "path:models")
@@ -39,6 +39,8 @@ OWN_MODELS = (
     "silver/order_items.yml",
     "silver/_position_columns.md",
 )
+# The lanes with a history beside the silver table: it costs a build of its own.
+WITH_HISTORY = ("toast", "reads", "odd_values", "everything")
 STAGING = """{{{{ config(meta={{
     'key': '{key}',{key_columns}
     'columns': {{
@@ -53,6 +55,13 @@ STAGING = """{{{{ config(meta={{
 {{{{ change_events(source('bronze', '{table}')) }}}}
 """
 # Each insert goes to files of its own, so that an update has to find its row's.
+HISTORY = """{{{{ config(
+    materialized='cdc_history', unique_key='history_id',
+    tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
+) }}}}
+
+{{{{ row_history(ref('stg_{table}')) }}}}
+"""
 SILVER = """{{{{ config(
     unique_key='{key}', tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
 ) }}}}
@@ -77,6 +86,8 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
         if lane.name == "everything":
             for name in OWN_MODELS:
                 shutil.copy(PROJECT / "models" / name, folder / "models" / name)
+            history = folder / "models/silver/orders_history.sql"
+            history.write_text(HISTORY.format(table="orders"))
             continue
         is_composite = lane.has_composite_key
         words = {
@@ -89,6 +100,9 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
         staging.write_text(STAGING.format(**words))
         silver = folder / f"models/silver/{lane.silver_table}.sql"
         silver.write_text(SILVER.format(**words))
+        if lane.name in WITH_HISTORY:
+            history = folder / f"models/silver/{lane.silver_table}_history.sql"
+            history.write_text(HISTORY.format(**words))
     write_rejected_rows(folder / "models")
     source = {"name": "bronze", "schema": "bronze", "tables": tables}
     # YAML takes JSON as it is.
@@ -185,6 +199,7 @@ def differences(
             lake.dbt("run", *MODELS, project=project)
         else:
             before = _by_key(lake.tables, last)
+            history = _history(lake.tables, last) if last.name in WITH_HISTORY else {}
             # It does not ask what the events are, so that one lane shows it for all.
             lake.dbt("run", "--full-refresh", *refreshed, project=project)
         for lane, of_lane in placed.items():
@@ -195,7 +210,11 @@ def differences(
     if refreshes:
         after = _by_key(lake.tables, last)
         for each in placed[last]:
-            if texts := list(_refreshed_otherwise(each, before, after)):
+            texts = list(_refreshed_otherwise(each, before, after))
+            if last.name in WITH_HISTORY:
+                now = _history(lake.tables, last)
+                texts += _refreshed_history_otherwise(each, history, now)
+            if texts:
                 yield last, Difference(each, batches, texts)
 
 
@@ -211,6 +230,10 @@ def compare(
                 of_order = lines.setdefault(line["order_id"], {})
                 assert line["product_id"] not in of_order, "an order line has two rows"
                 of_order[line["product_id"]] = line
+    histories: dict[Any, list[Row]] = {}
+    if lane.name in WITH_HISTORY:
+        for version in _history(tables, lane).values():
+            histories.setdefault(version[key_column(lane)], []).append(version)
     for each in placed:
         arrived = [event for part in each.outcome.batches[: batch + 1] for event in part]
         expected = fold(arrived, COLUMNS)
@@ -221,8 +244,13 @@ def compare(
             texts += _wrong_values(each, key, row, expected[key])
             if row is not None and lane.name == "everything":
                 texts += _wrong_lines(key, row, expected[key], lines.get(wide, {}))
+        if lane.name in WITH_HISTORY:
+            for key, of_key in sorted(periods(arrived, COLUMNS).items()):
+                found = histories.pop(each.key(key), [])
+                texts += _wrong_history(each, key, found, of_key)
         if texts:
             yield Difference(each, batch, texts)
+    assert not histories, f"{lane.name}: histories that no event is of: {histories}"
     assert not rows, f"{lane.name}: rows that no event is of: {list(rows.values())[:2]}"
 
 
@@ -230,6 +258,54 @@ def _by_key(tables: Tables, lane: Lane) -> dict[Any, Row]:
     return {
         row[key_column(lane)]: row for row in tables.rows(f"silver.{lane.silver_table}")
     }
+
+
+def _history(tables: Tables, lane: Lane) -> dict[Any, Row]:
+    rows = tables.rows(f"silver.{lane.silver_table}_history")
+    assert len({row["history_id"] for row in rows}) == len(rows), "a version has two rows"
+    return {row["history_id"]: row for row in rows}
+
+
+def _wrong_history(
+    placed: Placed, key: int, rows: list[Row], expected: list[Period]
+) -> Iterator[str]:
+    base = placed.number * LSNS_A_HISTORY
+    connector = placed.outcome.lane.connector
+
+    def time(number: int | None) -> dt.datetime | None:
+        return None if number is None else dt.datetime.fromtimestamp(number / 1000, dt.UTC)
+
+    def position(lsn: float | None) -> str | None:
+        return None if lsn is None else position_at(connector, int(lsn) + base)
+
+    rows = sorted(rows, key=lambda row: row["version_number"])
+    if len(rows) != len(expected):
+        yield f"history of key {key}: {len(rows)} versions, not {len(expected)}: {rows}"
+        return
+    for number, (row, period) in enumerate(zip(rows, expected, strict=True), start=1):
+        wanted: Row = {
+            "history_id": f"{placed.key(key)}#{number}",
+            "version_number": number,
+            "op": period.began.op,
+            "valid_from": time(period.valid_from),
+            "valid_to": time(period.valid_to),
+            "is_current": period.valid_to is None,
+            "from_epoch": period.from_epoch,
+            "from_position": position(period.from_lsn),
+            "to_epoch": period.to_epoch,
+            "to_position": position(period.to_lsn),
+            **{name: _in_silver(name, value) for name, value in period.values.items()},
+        }
+        if period.began.op != "d":
+            wanted["untyped_columns"] = sorted(period.began.untyped)
+        for name, value in wanted.items():
+            if row[name] != value:
+                yield (
+                    f"history of key {key}, version {number}:"
+                    f" {name} is {row[name]!r}, not {value!r}"
+                )
+        if (row["last_event"] is None) == (number == len(rows)):
+            yield f"history of key {key}, version {number}: {row['last_event']!r}"
 
 
 def _refreshed_otherwise(
@@ -242,6 +318,20 @@ def _refreshed_otherwise(
         for name in old.keys() - {"ingested_at", "ingest_batch"}:
             if old[name] != new[name]:
                 yield f"key {key}: {name} was {old[name]!r} and is {new[name]!r}"
+
+
+def _refreshed_history_otherwise(
+    placed: Placed, before: dict[Any, Row], after: dict[Any, Row]
+) -> Iterator[str]:
+    for key in range(KEYS):
+        of_key = f"{placed.key(key)}#"
+        for id_ in sorted(before.keys() | after.keys()):
+            if not id_.startswith(of_key):
+                continue
+            old, new = before.get(id_, {}), after.get(id_, {})
+            for name in (old.keys() | new.keys()) - {"ingest_batch"}:
+                if old.get(name) != new.get(name):
+                    yield f"{id_}: {name} was {old.get(name)!r} and is {new.get(name)!r}"
 
 
 def _wrong_values(

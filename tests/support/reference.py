@@ -9,13 +9,16 @@ read begins a life. A create that lacks values begins the life of a row whose ke
 they are the values of the row that the delete at the same LSN ended.
 
 A value that its column's type cannot hold is null, whatever the column had before.
+
+The history of a key has one version for each time between two changes of its values. A
+version begins no later, by time and by LSN, than what stands behind it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 Value = Any
@@ -89,6 +92,40 @@ class Version:
         return self.event.op == "d"
 
 
+@dataclass(frozen=True)
+class Period:
+    """A time during which a key's row had the same values.
+
+    Attributes:
+        began: the event that it began with.
+        values: of every column; None of all of them where no row is known.
+        valid_from: when it began, in milliseconds.
+        valid_to: when it ended; None of a row that still is.
+        from_lsn: the position where it began; None where none is known.
+        to_lsn: where it ended.
+        from_epoch: of the source, where it began.
+        to_epoch: where it ended.
+    """
+
+    began: Event
+    values: Values
+    valid_from: int
+    valid_to: int | None = None
+    from_lsn: float | None = None
+    to_lsn: float | None = None
+    from_epoch: int = 0
+    to_epoch: int | None = None
+
+
+def periods(events: Iterable[Event], columns: Iterable[str]) -> dict[Any, list[Period]]:
+    """The history of every key, oldest first.
+
+    Of a key without any row one period of no length: its newest event is remembered.
+    """
+    folded = _Fold(events, list(columns))
+    return {key: folded.periods(key) for key in folded.histories}
+
+
 def fold(events: Iterable[Event], columns: Iterable[str]) -> dict[Any, Version]:
     """The rows after some events, whatever the order of their arrival."""
     return _Fold(events, list(columns)).rows()
@@ -143,8 +180,11 @@ class _Fold:
             by_key[event.key].append(event)
         self.histories: dict[Any, list[Event]] = {}
         self.lsns: dict[Any, float] = {}
+        self.places: dict[Any, dict[Event, Place]] = {}
         for key, delivered in by_key.items():
-            history = sorted(delivered, key=lambda event: place(event, delivered))
+            places = {event: place(event, delivered) for event in delivered}
+            self.places[key] = places
+            history = sorted(delivered, key=lambda event: places[event])
             self.histories[key] = history
             at = place(history[-1], delivered)[1]
             self.lsns[key] = max(at, history[-1].lsn or NOWHERE)
@@ -171,6 +211,44 @@ class _Fold:
             for column in self.columns
         }
         return Version(newest, values, newest.missing, self.lsns[key])
+
+    def periods(self, key: Any) -> list[Period]:
+        """A key's history, oldest first."""
+        history = self.histories[key]
+        found: list[Period] = []
+        before: tuple[Any, ...] | None = None
+        for number, event in enumerate(history):
+            later = history[number:]
+            time = min(each.time for each in later)
+            lsns = [self._lsn(key, each) for each in later if each.epoch == event.epoch]
+            lsn = lsns[0] and min(each for each in lsns if each is not None)
+            turn: Any = {"valid_to": time, "to_lsn": lsn, "to_epoch": event.epoch}
+            if event.op == "d":
+                if before is not None:
+                    found[-1] = replace(found[-1], **turn)
+                before = None
+                if number == len(history) - 1 and not found:
+                    nothing = dict.fromkeys(self.columns)
+                    began = Period(event, nothing, time, None, lsn, None, event.epoch)
+                    found.append(replace(began, **turn))
+                continue
+            values = {
+                column: self._value(key, number, column, frozenset())
+                for column in self.columns
+            }
+            state = (*values.values(), event.untyped)
+            if state != before:
+                if before is not None:
+                    found[-1] = replace(found[-1], **turn)
+                found.append(Period(event, values, time, None, lsn, None, event.epoch))
+            before = state
+        return found
+
+    def _lsn(self, key: Any, event: Event) -> float | None:
+        """The highest that is known of an event's, with what it stands behind."""
+        at = self.places[key][event][1]
+        lsn = max(at, NOWHERE if event.lsn is None else event.lsn)
+        return lsn if lsn > NOWHERE else None
 
     def _value(
         self, key: Any, number: int, column: str, seen: frozenset[tuple[Any, int]]

@@ -1,0 +1,35 @@
+{#
+    The rows of a history: of every key one row for each time between two changes (decision
+    0020). The first build and a full refresh compute all of bronze, an increment what arrived and
+    the last versions of its keys.
+#}
+{% macro row_history(events) -%}
+{%- set table = cdc_lakehouse.change_table(events) -%}
+{%- if execute -%}
+    {%- do graph.setdefault('cdc_lakehouse.histories', {}).update({model.unique_id: table}) -%}
+    {%- set taken = table['columns'].keys() | select('in', cdc_lakehouse.history_columns()) | list -%}
+    {%- if taken -%}
+        {{ exceptions.raise_compiler_error(
+            "model '" ~ model.name ~ "': " ~ events.identifier ~ ' declares the columns '
+            ~ taken | join(', ') ~ ", which a history has of its own: give them other names there,"
+            ~ " and the source's under 'source_names'"
+        ) }}
+    {%- endif -%}
+{%- endif -%}
+{%- if not cdc_lakehouse.reads_increment() -%}
+{{ cdc_lakehouse.history_rows(cdc_lakehouse.change_history(events, table), table) }}
+{%- else -%}
+{%- set begun -%}
+(
+    select
+        `{{ table['key'] }}`, from_epoch as source_epoch, from_position as source_position,
+        valid_from as changed_at
+    from {{ this }}
+)
+{%- endset -%}
+{{ cdc_lakehouse.history_rows(
+    cdc_lakehouse.arrived_events(events, table, begun), table,
+    stored=cdc_lakehouse._last_versions(table), is_increment=true
+) }}
+{%- endif -%}
+{%- endmacro %}
