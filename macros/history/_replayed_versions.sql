@@ -1,10 +1,12 @@
 {#
     The versions that the whole history of some keys gives, in the columns that history_rows
-    yields; scratch rows. `keys` is a relation with the key's column. Runs statements.
+    yields; scratch rows. `keys` is a relation with the key's column. Versions whose events bronze
+    no longer has stay, but in a full refresh. Runs statements.
 #}
-{% macro _replayed_versions(name, table, keys, inherited=none) -%}
+{% macro _replayed_versions(name, table, keys, is_increment, inherited=none) -%}
     {%- set events = cdc_lakehouse._events_of_keys(name ~ '_events', table, keys) -%}
     {{ return(cdc_lakehouse.scratch_rows(name, cdc_lakehouse.history_rows(
-        cdc_lakehouse.change_history(events, table, keys), table, inherited=inherited
+        cdc_lakehouse.change_history(events, table, keys), table,
+        stored=cdc_lakehouse._dropped_versions(table) if is_increment, inherited=inherited
     ))) }}
 {%- endmacro %}

@@ -15,13 +15,13 @@
         {%- do keys.append(cdc_lakehouse.scratch_rows(
             'keys', 'select distinct ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'
         )) -%}
-        {%- do replayed.append(cdc_lakehouse._replayed_versions('replayed', table, keys[0])) -%}
+        {%- do replayed.append(cdc_lakehouse._replayed_versions('replayed', table, keys[0], true)) -%}
     {%- endif -%}
     {%- if is_increment and table['carried'] and (keys or counts['ended']) -%}
         {%- set waiting = cdc_lakehouse._waiting_keys(table, arrived, replayed, keys) -%}
         {%- if waiting -%}
             {%- do keys.append(waiting) -%}
-            {%- do replayed.append(cdc_lakehouse._replayed_versions('waiting', table, waiting)) -%}
+            {%- do replayed.append(cdc_lakehouse._replayed_versions('waiting', table, waiting, true)) -%}
             {%- set arrived -%}
                 select versions.* from ({{ arrived }}) as versions
                 left anti join {{ waiting }} as waiting
@@ -54,7 +54,9 @@
             )
         {%- endset -%}
         {%- set inherited = cdc_lakehouse._inherited_values(table, versions, stored if is_increment) -%}
-        {%- do replayed.append(cdc_lakehouse._replayed_versions('inheriting', table, lacking, inherited)) -%}
+        {%- do replayed.append(cdc_lakehouse._replayed_versions(
+            'inheriting', table, lacking, is_increment, inherited
+        )) -%}
     {%- endif -%}
     {%- if not replayed -%}
         {{ return({'rows': rows, 'is_empty': counts['rows'] == 0, 'has_surplus': false}) }}

@@ -32,12 +32,13 @@ changes as (
         changed_at, ingest_batch, unavailable_columns, untyped_columns,
         {%- for column in columns %} `{{ column }}`,{% endfor %}
         topic_generation, topic_partition, fold_first_offset,
-        case
-            when op = 'r' and fold_first_offset is not null then named_struct(
-                'topic_generation', topic_generation, 'topic_partition', topic_partition,
-                'kafka_offset', fold_first_offset
-            )
-        end as last_read,
+        {#- of nulls, and not null itself: Spark's interpreted projections, as Hudi's merge uses
+            them, fail on a null struct in a struct -#}
+        named_struct(
+            'topic_generation', if(op = 'r' and fold_first_offset is not null, topic_generation, null),
+            'topic_partition', if(op = 'r' and fold_first_offset is not null, topic_partition, null),
+            'kafka_offset', if(op = 'r', fold_first_offset, null)
+        ) as last_read,
         0 as versions_before,
         cast(null as struct<source_epoch: int, source_position: string>) as inherited,
         {#- what an increment compares its events with -#}
@@ -134,7 +135,7 @@ states as (
                     and named_struct('epoch', source_epoch, 'position', source_position) >= fold_stored.ended
                     and changed_at >= fold_stored.ended_at
                     and (
-                        fold_last_read is null
+                        fold_last_read.topic_generation is null
                         or topic_generation > fold_last_read.topic_generation
                         or (
                             topic_generation = fold_last_read.topic_generation

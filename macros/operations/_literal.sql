@@ -1,0 +1,4 @@
+{# A text as a literal of SQL. #}
+{% macro _literal(text) -%}
+'{{ text | replace('\\', '\\\\') | replace("'", "\\'") }}'
+{%- endmacro %}
