@@ -26,7 +26,7 @@ STORED_OTHERWISE = {"artists", "artworks"}
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The manifest with the models that a variable adds."""
     target = tmp_path_factory.mktemp("target")
-    names = ("base_tables", "tickit", "moma")
+    names = ("base_tables", "history", "tickit", "moma")
     variables = {f"cdc_lakehouse_{name}": True for name in names}
     done = parse(target, "--vars", json.dumps(variables))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,6 +59,7 @@ def test_tickit_is_not_in_the_way_of_northwind(manifest: dict[str, Any]) -> None
 def test_each_layer_has_its_materialization(models: list[Node]) -> None:
     assert {(model["schema"], model["config"]["materialized"]) for model in models} == {
         ("staging", "staging_view"),
+        ("silver", "cdc_history"),
         ("silver", "cdc_merge"),
         ("gold", "atomic_overwrite"),
     }
