@@ -55,11 +55,13 @@ def event(
     *,
     time: int | None = None,
     shipment: str = "sea",
+    **columns: Any,
 ) -> Record:
     """A change of an order; a delete has nothing but the key."""
     row: Row = {"order_id": key}
     if op != "d":
         row |= {"customer_id": "ALFKI", "freight": freight, "shipment": shipment}
+        row |= columns
     at = START_MS + (lsn or 0 if time is None else time)
     return record({"order_id": key}, flattened(op, row, lsn, at), offset)
 
@@ -118,6 +120,16 @@ SNAPSHOT: list[Record] = [
 RESTORED: list[Record] = [event("u", 2, 50, 60, 9, time=4_000)]
 LATE: list[Record] = [event("u", 1, 125, 70, 9), event("u", 2, 3_005, 71, 6)]
 
+# Two orders have the new column, one of them a version of before.
+ADDED: list[Record] = [
+    event("u", 2, 60, 80, 9, time=5_000, priority=1),
+    event("c", 12, 5_000, 81, 1, priority=2),
+]
+WRONG = {
+    "cdc_merge": "the materialization cdc_merge cannot write a history",
+    "cdc_history": "setting 'unique_key' is 'order_id'; its key is 'history_id'",
+}
+
 
 def named(**decisions: Any) -> tuple[str, str]:
     names = {f"cdc_lakehouse_{name}": value for name, value in decisions.items()}
@@ -149,6 +161,7 @@ class Histories:
         self.project = project
         self.rows: dict[str, list[Row]] = {}
         self.commits: dict[str, list[str]] = {}
+        self.keys_in_files: set[int] = set()
 
     def build(self, step: str, records: list[Record], *arguments: str) -> None:
         self.lake.land(records)
@@ -190,7 +203,8 @@ def histories(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Hi
     truncates = named(truncates={f"{2_000:016x}": "apply"})
     found.build("truncated", TRUNCATED, *truncates)
     found.build("snapshot", SNAPSHOT, *named(complete_snapshots={"cdc_events": 3_000}))
-    topics.write_text(TOPICS + f'[epochs]\n"{TOPIC}" = 1\n')
+    restored = TOPICS + f'[epochs]\n"{TOPIC}" = 1\n'
+    topics.write_text(restored)
     found.build("restored", RESTORED)
     topics.write_text(TOPICS)
     lake.sql("delete from bronze.cdc_events where source_epoch = 0 and source_lsn <= 3000")
@@ -199,6 +213,14 @@ def histories(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Hi
     arguments = ("erase_key", "--args", json.dumps(key))
     lake.dbt("run-operation", *arguments, project=project)
     found.keep("erased")
+    found.keys_in_files = {
+        key
+        for file in lake.tables.path(HISTORY).rglob("*.parquet")
+        for key in pq.read_table(file, columns=["order_id"])["order_id"].to_pylist()
+    }
+    topics.write_text(restored)
+    set_columns(project, COLUMNS | {"priority": "int"})
+    found.build("with a column", ADDED)
     return found
 
 
@@ -317,10 +339,32 @@ def test_versions_outlive_their_events(histories: Histories) -> None:
 def test_erase_key_takes_the_history(histories: Histories) -> None:
     before, after = histories.of("dropped"), histories.of("erased")
     assert after == {key: texts for key, texts in before.items() if key != 1}
-    files = histories.lake.tables.path(HISTORY).rglob("*.parquet")
-    keys = {
-        key
-        for file in files
-        for key in pq.read_table(file, columns=["order_id"])["order_id"].to_pylist()
+    assert histories.keys_in_files == after.keys()
+
+
+def test_an_added_column_begins_a_version(histories: Histories) -> None:
+    before, after = histories.of("erased"), histories.of("with a column")
+    assert after == before | {
+        2: [
+            *before[2][:-1],
+            "u 1/50..1/60 at 4000..5000: 9 sea",
+            "u 1/60.. at 5000..: 9 sea, current",
+        ],
+        12: ["c 1/5000.. at 5000..: 1 sea, current"],
     }
-    assert keys == after.keys()
+    rows = {row["history_id"]: row["priority"] for row in histories.rows["with a column"]}
+    of_order_2 = [rows[f"2#{number}"] for number in range(1, len(after[2]) + 1)]
+    assert of_order_2 == [None] * (len(after[2]) - 1) + [1]
+    assert rows["12#1"] == 2
+
+
+@pytest.mark.parametrize("materialized", WRONG)
+def test_wrong_settings_are_refused(histories: Histories, materialized: str) -> None:
+    model = histories.project / "models/silver/wrong.sql"
+    settings = f"materialized='{materialized}', unique_key='order_id'"
+    model.write_text(
+        f"{{{{ config({settings}) }}}}\n\n{{{{ row_history(ref('stg_orders')) }}}}\n"
+    )
+    answer = histories.lake.try_dbt("run", "-s", "wrong", project=histories.project)
+    model.unlink()
+    assert WRONG[materialized] in answer["nodes"]["wrong"]["message"]
