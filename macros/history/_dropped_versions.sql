@@ -13,30 +13,30 @@ select
     `{{ column }}`,
     {%- endfor %}
     valid_from,
-    if(part = 2, valid_to, null) as valid_to,
-    if(part = 2, 'd', op) as op,
+    if(fold_part = 2, valid_to, null) as valid_to,
+    if(fold_part = 2, 'd', op) as op,
     from_epoch, from_position,
-    if(part = 2, to_epoch, null) as to_epoch,
-    if(part = 2, to_position, null) as to_position,
-    if(version_number = base_version, version_number, 1) as version_number,
+    if(fold_part = 2, to_epoch, null) as to_epoch,
+    if(fold_part = 2, to_position, null) as to_position,
+    if(version_number = fold_base, version_number, 1) as version_number,
     untyped_columns, ingest_batch, inherited,
     named_struct(
         'place', named_struct(
-            'source_epoch', if(part = 1, begun.epoch, ended.epoch),
+            'source_epoch', if(fold_part = 1, fold_begun.epoch, fold_ended.epoch),
             'position', case
-                when part = 1 and begun > first_event then begun.position
-                when part = 2 and ended > first_event then ended.position
+                when fold_part = 1 and fold_begun > fold_first_event then fold_begun.position
+                when fold_part = 2 and fold_ended > fold_first_event then fold_ended.position
             end,
             'read_rank', case
-                when part = 1 and begun < first_event then -3
-                when part = 2 and ended < first_event then -2
+                when fold_part = 1 and fold_begun < fold_first_event then -3
+                when fold_part = 2 and fold_ended < fold_first_event then -2
                 else 0
             end,
             'topic_generation', cast(null as int), 'kafka_offset', cast(null as bigint),
             'changed_at', cast(null as timestamp), 'op', cast(null as string),
             'source_lsn', cast(null as bigint), 'topic_partition', cast(null as string)
         ),
-        'is_deleted', part = 2,
+        'is_deleted', fold_part = 2,
         'unknown_columns', cast(array() as array<string>),
         'is_inheriting', false,
         'last_read', named_struct(
@@ -47,22 +47,22 @@ select
 from (
     select
         *,
-        begun.position is not null and not array_contains(positions, begun) as is_begun,
-        ended.position is not null
-        and not array_contains(positions, ended)
-        and not ended <=> lead(begun) over (partition by {{ key }} order by version_number) as is_ended,
+        fold_begun.position is not null and not array_contains(fold_positions, fold_begun) as fold_is_begun,
+        fold_ended.position is not null
+        and not array_contains(fold_positions, fold_ended)
+        and not fold_ended <=> lead(fold_begun) over (partition by {{ key }} order by version_number) as fold_is_ended,
         max(
             case
-                when begun.position is not null and begun < first_event and op <> 'd' then version_number
+                when fold_begun.position is not null and fold_begun < fold_first_event and op <> 'd' then version_number
             end
-        ) over (partition by {{ key }}) as base_version
+        ) over (partition by {{ key }}) as fold_base
     from (
         select
             {{ cdc_lakehouse._stored_versions(table) | indent(8) }},
-            named_struct('epoch', target.from_epoch, 'position', target.from_position) as begun,
-            named_struct('epoch', target.to_epoch, 'position', target.to_position) as ended,
-            known.positions,
-            known.positions[0] as first_event
+            named_struct('epoch', target.from_epoch, 'position', target.from_position) as fold_begun,
+            named_struct('epoch', target.to_epoch, 'position', target.to_position) as fold_ended,
+            known.fold_positions,
+            known.fold_positions[0] as fold_first_event
         from {{ this }} as target
         inner join (
             select
@@ -70,15 +70,15 @@ from (
                 sort_array(collect_set(if(
                     source_position is null, null,
                     named_struct('epoch', source_epoch, 'position', source_position)
-                ))) as positions
+                ))) as fold_positions
             from events
             group by {{ key }}
         ) as known
             on target.{{ key }} = known.{{ key }}
     )
 )
-lateral view explode(array(1, 2)) parts as part
+lateral view explode(array(1, 2)) parts as fold_part
 where
-    version_number >= coalesce(base_version, 0)
-    and ((part = 1 and is_begun and op <> 'd') or (part = 2 and is_ended))
+    version_number >= coalesce(fold_base, 0)
+    and ((fold_part = 1 and fold_is_begun and op <> 'd') or (fold_part = 2 and fold_is_ended))
 {%- endmacro %}

@@ -17,8 +17,8 @@
                 begun.{{ key }}, begun.source_epoch, begun.source_position,
                 {#- one, if two deletes ever have one position #}
                 min_by(struct(
-                    ended.{{ key }} as previous_key, ended.inherited as previous_life,
-                    ended.fold_lacks as lacks, ended.ingest_batch,
+                    ended.{{ key }} as fold_key, ended.inherited as fold_life,
+                    ended.fold_lacks as fold_lacks, ended.ingest_batch,
                     ended.`{{ table['carried'] | join('`, ended.`') }}`
                 ), cast(ended.{{ key }} as string)) as previous
             from (
@@ -43,25 +43,25 @@
     {%- set at = namespace(links=cdc_lakehouse.scratch_rows('inherited_0', query), is_done=false) -%}
     {#- a bound, lest a build hangs: a chain of 1,024 key changes -#}
     {%- for step in range(1, 11) if not at.is_done -%}
-        {%- if run_query('select 1 from ' ~ at.links ~ ' where size(lacks) > 0 limit 1').rows -%}
+        {%- if run_query('select 1 from ' ~ at.links ~ ' where size(fold_lacks) > 0 limit 1').rows -%}
             {%- set query -%}
                 select
                     link.{{ key }}, link.source_epoch, link.source_position,
-                    further.previous_key, further.previous_life,
-                    array_intersect(link.lacks, further.lacks) as lacks,
+                    further.fold_key, further.fold_life,
+                    array_intersect(link.fold_lacks, further.fold_lacks) as fold_lacks,
                     greatest(link.ingest_batch, further.ingest_batch) as ingest_batch,
                     {%- for column in table['carried'] %}
                     if(
-                        coalesce(array_contains(link.lacks, '{{ column }}'), false),
+                        coalesce(array_contains(link.fold_lacks, '{{ column }}'), false),
                         further.`{{ column }}`, link.`{{ column }}`
                     ) as `{{ column }}`{{ ',' if not loop.last }}
                     {%- endfor %}
                 from {{ at.links }} as link
                 left join {{ at.links }} as further
                     on
-                        link.previous_key = further.{{ key }}
-                        and link.previous_life.source_epoch = further.source_epoch
-                        and link.previous_life.source_position = further.source_position
+                        link.fold_key = further.{{ key }}
+                        and link.fold_life.source_epoch = further.source_epoch
+                        and link.fold_life.source_position = further.source_position
             {%- endset -%}
             {%- set at.links = cdc_lakehouse.scratch_rows('inherited_' ~ step, query) -%}
         {%- else -%}

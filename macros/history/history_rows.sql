@@ -38,8 +38,8 @@ changes as (
             'topic_generation', if(op = 'r' and fold_first_offset is not null, topic_generation, null),
             'topic_partition', if(op = 'r' and fold_first_offset is not null, topic_partition, null),
             'kafka_offset', if(op = 'r', fold_first_offset, null)
-        ) as last_read,
-        0 as versions_before,
+        ) as fold_read,
+        0 as fold_before,
         cast(null as struct<source_epoch: int, source_position: string>) as inherited,
         {#- what an increment compares its events with -#}
         cast(null as struct<
@@ -69,7 +69,7 @@ changes as (
         cast(null as string) as topic_partition,
         cast(null as bigint) as fold_first_offset,
         last_event.last_read,
-        if(op = 'd', 0, version_number - 1) as versions_before,
+        if(op = 'd', 0, version_number - 1) as fold_before,
         if(fold_part = 1, inherited, null) as inherited,
         named_struct(
             'place', named_struct(
@@ -93,7 +93,7 @@ changes as (
 states as (
     select
         {{ key }}, fold_part, fold_place, fold_delivery, event_id, op, is_deleted,
-        source_epoch, source_position, untyped_columns, versions_before, inherited, fold_last,
+        source_epoch, source_position, untyped_columns, fold_before, inherited, fold_last,
         {%- for column in table['others'] %} `{{ column }}`,{% endfor %}
         {%- for column in table['carried'] %}
         {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
@@ -110,7 +110,7 @@ states as (
                     'op', op, 'source_epoch', source_epoch, 'source_position', source_position
                 )
             end, true
-        ) over so_far as life,
+        ) over so_far as fold_life,
         {#- a read may have a later time and position than a change that stands behind it, and
             clocks step back: no version begins after the next one -#}
         min(changed_at) over from_here_on as valid_from,
@@ -118,7 +118,7 @@ states as (
             if(source_position is null, null, named_struct('epoch', source_epoch, 'position', source_position))
         ) over from_here_on).position as from_position,
         max(ingest_batch) over of_key as ingest_batch,
-        max(last_read) over of_key as last_read
+        max(fold_read) over of_key as fold_read
         {%- if is_increment %},
         {#- An event that stands behind all that the row comes from adds versions to it, and
             changes none. Others may, as may one that moves a read; and what a key inherits is
@@ -159,7 +159,7 @@ states as (
         select
             *,
             max(fold_last) over (partition by {{ key }}) as fold_stored,
-            max(if(fold_part > 0, last_read, null)) over (partition by {{ key }}) as fold_last_read
+            max(if(fold_part > 0, fold_read, null)) over (partition by {{ key }}) as fold_last_read
         from changes
     )
     {%- else -%}
@@ -190,21 +190,21 @@ known as (
                 {%- endfor %}
             ) as array<string>),
             name -> name is not null
-        ) as unknown_columns
+        ) as fold_unknown
         {%- if inherited %},
         {%- for column in table['carried'] %}
         previous.`{{ column }}` as `fold_previous_{{ loop.index }}`,
         {%- endfor %}
-        max(previous.ingest_batch) over (partition by states.{{ key }}) as previous_batch
+        max(previous.ingest_batch) over (partition by states.{{ key }}) as fold_previous_batch
         {%- endif %}
     from states
     {%- if inherited %}
     left join {{ inherited }} as previous
         on
             states.{{ key }} = previous.{{ key }}
-            and states.life.op = 'c'
-            and states.life.source_epoch = previous.source_epoch
-            and states.life.source_position = previous.source_position
+            and states.fold_life.op = 'c'
+            and states.fold_life.source_epoch = previous.source_epoch
+            and states.fold_life.source_position = previous.source_position
     {%- endif %}
 ),
 
@@ -226,8 +226,8 @@ valued as (
             'untyped_columns', untyped_columns
         ) as fold_row,
         case
-            when life.op = 'c' and size(unknown_columns) > 0 then named_struct(
-                'source_epoch', life.source_epoch, 'source_position', life.source_position
+            when fold_life.op = 'c' and size(fold_unknown) > 0 then named_struct(
+                'source_epoch', fold_life.source_epoch, 'source_position', fold_life.source_position
             )
         end as fold_inherited
     from known
@@ -236,15 +236,15 @@ valued as (
 compared as (
     select
         *,
-        lag(is_deleted) over so_far as was_deleted,
+        lag(is_deleted) over so_far as fold_was_deleted,
         not (
             lag(fold_row) over so_far <=> fold_row
             {%- if not inherited and table['carried'] %}
             and lag(fold_inherited) over so_far <=> fold_inherited
-            and (fold_inherited is null or lag(unknown_columns) over so_far <=> unknown_columns)
+            and (fold_inherited is null or lag(fold_unknown) over so_far <=> fold_unknown)
             {%- endif %}
-        ) as is_changed,
-        lead(true) over so_far is null as is_last
+        ) as fold_is_changed,
+        lead(true) over so_far is null as fold_is_last
     from valued
     window so_far as (
         partition by {{ key }} order by fold_place, fold_part, fold_delivery, event_id
@@ -255,13 +255,13 @@ compared as (
 turns as (
     select
         *,
-        not is_deleted and is_changed as is_begin,
-        is_deleted and not coalesce(was_deleted, true) as is_end,
-        count_if(not is_deleted and is_changed) over of_key as count_versions,
-        max(versions_before) over of_key as count_before,
-        max(case when is_last then named_struct(
-            'place', fold_place, 'is_deleted', is_deleted, 'unknown_columns', unknown_columns,
-            'is_inheriting', fold_inherited is not null, 'last_read', last_read
+        not is_deleted and fold_is_changed as fold_is_begin,
+        is_deleted and not coalesce(fold_was_deleted, true) as fold_is_end,
+        count_if(not is_deleted and fold_is_changed) over of_key as fold_versions,
+        max(fold_before) over of_key as fold_versions_before,
+        max(case when fold_is_last then named_struct(
+            'place', fold_place, 'is_deleted', is_deleted, 'unknown_columns', fold_unknown,
+            'is_inheriting', fold_inherited is not null, 'last_read', fold_read
         ) end) over of_key as last_event
     from compared
     window of_key as (partition by {{ key }})
@@ -270,13 +270,13 @@ turns as (
 numbered as (
     select
         *,
-        count_versions = 0 as is_memory,
-        count_before + greatest(count_if(is_begin) over so_far, 1) as version_number,
+        fold_versions = 0 as fold_is_memory,
+        fold_versions_before + greatest(count_if(fold_is_begin) over so_far, 1) as version_number,
         lead(named_struct(
-            'at', valid_from, 'epoch', source_epoch, 'position', from_position, 'is_end', is_end
-        )) over so_far as next_turn
+            'at', valid_from, 'epoch', source_epoch, 'position', from_position, 'is_end', fold_is_end
+        )) over so_far as fold_next
     from turns
-    where is_begin or is_end or (is_last and count_versions = 0)
+    where fold_is_begin or fold_is_end or (fold_is_last and fold_versions = 0)
     window so_far as (
         partition by {{ key }} order by fold_place, fold_part, fold_delivery, event_id
     )
@@ -288,21 +288,21 @@ select
     {{ key if column == table['key'] else 'fold_row.`%s`' % column }} as `{{ column }}`,
     {%- endfor %}
     valid_from,
-    if(is_memory, valid_from, next_turn.at) as valid_to,
-    not is_memory and next_turn is null as is_current,
-    if(is_memory, 'd', op) as op,
+    if(fold_is_memory, valid_from, fold_next.at) as valid_to,
+    not fold_is_memory and fold_next is null as is_current,
+    if(fold_is_memory, 'd', op) as op,
     source_epoch as from_epoch,
     from_position,
-    if(is_memory, source_epoch, next_turn.epoch) as to_epoch,
-    if(is_memory, from_position, next_turn.position) as to_position,
+    if(fold_is_memory, source_epoch, fold_next.epoch) as to_epoch,
+    if(fold_is_memory, from_position, fold_next.position) as to_position,
     version_number,
     untyped_columns,
-    {{ 'greatest(ingest_batch, previous_batch)' if inherited else 'ingest_batch' }} as ingest_batch,
+    {{ 'greatest(ingest_batch, fold_previous_batch)' if inherited else 'ingest_batch' }} as ingest_batch,
     if(fold_part = 0, fold_inherited, inherited) as inherited,
-    if(count_versions = 0 or version_number = count_before + count_versions, last_event, null) as last_event,
-    if(fold_part = 0 and fold_inherited is not null, unknown_columns, null) as fold_lacks,
-    coalesce(next_turn.is_end, false) as fold_ended
+    if(fold_versions = 0 or version_number = fold_versions_before + fold_versions, last_event, null) as last_event,
+    if(fold_part = 0 and fold_inherited is not null, fold_unknown, null) as fold_lacks,
+    coalesce(fold_next.is_end, false) as fold_ended
     {{- ',\n    fold_replays' if is_increment }}
 from numbered
-where is_begin or is_memory
+where fold_is_begin or fold_is_memory
 {%- endmacro %}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT
-from tests.support.records import Record, flattened, record
+from tests.support.records import START_MS, Record, flattened, record
 from tests.support.small_project import TOPICS, set_columns, small_project
+from tests.support.stories import ORDER
 
 COLUMNS = {
     "order_id": "int",
@@ -21,6 +23,8 @@ COLUMNS = {
     "shipped_date": "date",
 }
 ANALYSES = "analyses/history"
+WITH_HISTORY = ("--vars", json.dumps({"cdc_lakehouse_history": True}))
+HOUR_MS = 3_600_000
 
 
 def order(offset: int, op: str, key: int, customer: str | None = None) -> Record:
@@ -89,3 +93,32 @@ def test_past_of_a_table_is_read_by_analyses(past: Past) -> None:
 
     history = past.answer("order_history", order_id=1)
     assert [(row[0], row[6]) for row in history] == [("c", "ALFKI"), ("u", "CACTU")]
+
+
+def version(op: str, key: int, hour: int, lines: int, shipped: int | None) -> Record:
+    """A change of one of Northwind's orders, some hours after the first."""
+    items = json.dumps([{"product_id": 11, "quantity": lines}])
+    row = {**ORDER, "order_id": key, "order_items": items, "shipped_date": shipped}
+    position = 100 * key + hour
+    value = flattened(op, row, position, START_MS + hour * HOUR_MS)
+    return record({"order_id": key}, value, position)
+
+
+def test_history_answers_how_long_orders_waited(new_lake: NewLake) -> None:
+    """Northwind's own history, its data tests, and the analysis that reads it."""
+    lake = new_lake()
+    models = ("-s", "stg_orders", "orders_history", "rejected_rows", *WITH_HISTORY)
+    lake.build([version("c", 1, 0, 3, None), version("c", 2, 1, 1, None)], *models)
+    lake.build([version("u", 1, 4, 5, None), version("u", 1, 36, 5, 10_000)], *models)
+    lake.dbt("test", "-s", "orders_history", *WITH_HISTORY)
+
+    versions = sorted(lake.rows("silver.orders_history"), key=lambda row: row["valid_from"])
+    assert [(row["history_id"], row["is_current"]) for row in versions] == [
+        ("1#1", False),
+        ("2#1", True),
+        ("1#2", False),
+        ("1#3", True),
+    ]
+    done = lake.dbt("compile", "-s", "order_waits", *WITH_HISTORY)
+    (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/order_waits.sql")
+    assert lake.sql(file.read_text()) == [["2026-01", "2", "1", "36.0", "1", "1"]]

@@ -208,19 +208,24 @@ class Outcome:
         rows: the source's rows in the end; None for an odd date.
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
+        past: after each step the LSN, the time in milliseconds, and the source's rows.
     """
 
     batches: list[list[Event]]
     rows: dict[int, Row]
     lane: Lane
     history: History | None = None
+    past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
 
 
 def play(history: History, lane: Lane) -> Outcome:
     """Let a history happen."""
     source = _Source(lane)
+    past = []
     for step in history.steps:
         source.take(step)
+        now = {key: _without_odd_date(row) for key, row in source.rows.items()}
+        past.append((source.lsn, START_MS + source.time, now))
     log = source.all
     if lane.partitions is None:
         log = [replace(event, offset=None, partition=None) for event in log]
@@ -234,7 +239,7 @@ def play(history: History, lane: Lane) -> Outcome:
         if log:
             batches[batch].append(log[number % len(log)])
     rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
-    return Outcome(batches, rows, lane, history)
+    return Outcome(batches, rows, lane, history, past)
 
 
 def _without_odd_date(row: Row) -> Row:

@@ -40,7 +40,7 @@ OWN_MODELS = (
     "silver/_position_columns.md",
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
-WITH_HISTORY = ("toast", "reads", "odd_values", "everything")
+WITH_HISTORY = ("toast", "reads", "composite", "everything")
 STAGING = """{{{{ config(meta={{
     'key': '{key}',{key_columns}
     'columns': {{

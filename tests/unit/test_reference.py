@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.histories import COLUMNS, LANES, History, Lane, Outcome, histories, play
-from tests.support.reference import Event, Version, fold
+from tests.support.reference import Event, Period, Version, fold, periods
 
 BY_NAME = {lane.name: lane for lane in LANES}
 
 
 def live_rows(rows: dict[int, Version]) -> dict[int, dict[str, object]]:
     return {key: dict(row.values) for key, row in rows.items() if not row.is_deleted}
+
+
+def rows_at(
+    found: dict[int, list[Period]], now: int, begin: str, end: str
+) -> dict[int, dict[str, object]]:
+    """The rows whose period has begun by now, and has not ended."""
+    return {
+        key: dict(period.values)
+        for key, of_key in found.items()
+        for period in of_key
+        if getattr(period, begin) <= now
+        and (getattr(period, end) is None or getattr(period, end) > now)
+    }
 
 
 def events_of(outcome: Outcome) -> list[Event]:
@@ -44,5 +58,23 @@ def test_order_and_repetition_of_arrival_do_not_matter(name: str) -> None:
         shuffled = events + events[: len(events) // 2]
         chance.shuffle(shuffled)
         assert fold(shuffled, COLUMNS) == fold(events, COLUMNS)
+        assert periods(shuffled, COLUMNS) == periods(events, COLUMNS)
+
+    check()
+
+
+@pytest.mark.parametrize("lane", LANES, ids=lambda lane: lane.name)
+def test_history_is_the_source_at_any_position_and_time(lane: Lane) -> None:
+    """Where all changes were captured: what nobody saw, a history cannot have."""
+
+    @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+    @given(histories(lane))
+    def check(history: History) -> None:
+        captured = tuple(step for step in history.steps if step.kind != "gap")
+        outcome = play(replace(history, steps=captured), lane)
+        found = periods(events_of(outcome), COLUMNS)
+        for lsn, time, rows in outcome.past:
+            assert rows_at(found, lsn, "from_lsn", "to_lsn") == rows
+            assert rows_at(found, time, "valid_from", "valid_to") == rows
 
     check()
