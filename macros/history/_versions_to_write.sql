@@ -1,17 +1,22 @@
 {#
     What to write of the versions that history_rows yielded: `rows` (a relation), `is_empty` and
     `has_surplus` (whether some rows, marked by `fold_surplus`, are of versions that a key has no
-    more). Keys whose stored row does not tell enough are computed from bronze first; then those
+    more). `is_increment`: the table stays, `reads_increment`: only what arrived was read.
+
+    Keys whose stored row does not tell enough are computed from bronze first; then those
     that inherit from a version that is new or ended otherwise; and, knowing what they inherit,
     those whose create left values out.
 #}
-{% macro _versions_to_write(table, rows, counts, columns, is_increment) -%}
+{% macro _versions_to_write(table, rows, counts, columns, is_increment, reads_increment) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set read = '`' ~ columns | join('`, `') ~ '`, fold_lacks, fold_ended' -%}
-    {%- set arrived = 'select ' ~ read ~ ' from ' ~ rows ~ (' where not fold_replays' if is_increment) -%}
-    {%- set replayed = [] -%}
-    {%- set keys = [] -%}
-    {%- if is_increment and counts['replays'] -%}
+    {#- what is written as it is: of an increment, the keys that go on from their stored row -#}
+    {%- set arrived = 'select ' ~ read ~ ' from ' ~ rows ~ ' where '
+        ~ ('not fold_replays' if reads_increment else not is_increment) -%}
+    {#- what is compared with the stored rows first: of a complete snapshot, all keys -#}
+    {%- set replayed = [rows] if is_increment and not reads_increment else [] -%}
+    {%- set keys = replayed | list -%}
+    {%- if counts['replays'] -%}
         {%- do keys.append(cdc_lakehouse.scratch_rows(
             'keys', 'select distinct ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'
         )) -%}

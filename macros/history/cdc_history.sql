@@ -9,23 +9,24 @@
     {%- set existing = load_relation(this) -%}
     {%- do cdc_lakehouse._check_config(existing) -%}
     {%- set table = graph.get('cdc_lakehouse.histories', {}).get(model.unique_id) -%}
-    {%- set is_increment = cdc_lakehouse.reads_increment() -%}
+    {%- set is_increment = existing is not none and not should_full_refresh() -%}
+    {%- set reads_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if is_increment and (flags.EMPTY or cdc_lakehouse.arrived_in_this_run(table['bronze']) == 'false') -%}
+    {%- if reads_increment and (flags.EMPTY or cdc_lakehouse.arrived_in_this_run(table['bronze']) == 'false') -%}
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
         {%- set described = cdc_lakehouse._described_rows(rows, [
-            'count(*)', 'count_if(fold_replays)' if is_increment else '0',
-            'count_if(fold_lacks is not null' ~ (' and not fold_replays)' if is_increment else ')'),
+            'count(*)', 'count_if(fold_replays)' if reads_increment else '0',
+            'count_if(fold_lacks is not null' ~ (' and not fold_replays)' if reads_increment else ')'),
             'count_if(fold_ended)'
         ] | join(', ')) -%}
         {%- set types = described['types'] -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {%- set state = cdc_lakehouse._versions_to_write(
             table, rows, dict(zip(['rows', 'replays', 'lacking', 'ended'], described['values'])),
-            columns, is_increment
+            columns, is_increment, reads_increment
         ) -%}
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}

@@ -1,7 +1,8 @@
 {#
     The rows of a history: of every key one row for each time between two changes (decision
     0020). The first build and a full refresh compute all of bronze, an increment what arrived and
-    the last versions of its keys.
+    the last versions of its keys. A complete snapshot that is not yet applied has all keys computed
+    again, with what is stored of before bronze.
 #}
 {% macro row_history(events) -%}
 {%- set table = cdc_lakehouse.change_table(events) -%}
@@ -16,8 +17,16 @@
         ) }}
     {%- endif -%}
 {%- endif -%}
-{%- if not cdc_lakehouse.reads_increment() -%}
-{{ cdc_lakehouse.history_rows(cdc_lakehouse.change_history(events, table), table) }}
+{%- set history = cdc_lakehouse.change_history(events, table) -%}
+{%- if not execute or should_full_refresh() or not load_relation(this) -%}
+{{ cdc_lakehouse.history_rows(history, table) }}
+{%- elif not cdc_lakehouse.reads_increment() -%}
+{%- set missing = cdc_lakehouse._missing_versions(
+    events, table, cdc_lakehouse.complete_snapshots(table['bronze'], this)
+) -%}
+{{ cdc_lakehouse.history_rows(
+    history ~ ' union all ' ~ missing, table, stored=cdc_lakehouse._dropped_versions(table)
+) }}
 {%- else -%}
 {%- set begun -%}
 (

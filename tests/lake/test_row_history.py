@@ -125,6 +125,8 @@ ADDED: list[Record] = [
     event("u", 2, 60, 80, 9, time=5_000, priority=1),
     event("c", 12, 5_000, 81, 1, priority=2),
 ]
+# It lacks order 12, and 13, of which bronze has no event any more.
+READ_AGAIN: list[Record] = [event("r", 2, 6_000, 90, 9, priority=1)]
 WRONG = {
     "cdc_merge": "the materialization cdc_merge cannot write a history",
     "cdc_history": "setting 'unique_key' is 'order_id'; its key is 'history_id'",
@@ -207,7 +209,8 @@ def histories(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Hi
     topics.write_text(restored)
     found.build("restored", RESTORED)
     topics.write_text(TOPICS)
-    lake.sql("delete from bronze.cdc_events where source_epoch = 0 and source_lsn <= 3000")
+    before = "source_epoch = 0 and coalesce(source_lsn, 0) <= 3000"
+    lake.sql(f"delete from bronze.cdc_events where {before}")
     found.build("dropped", LATE)
     key = {"table": "cdc_events", "key": '{"order_id":1}'}
     arguments = ("erase_key", "--args", json.dumps(key))
@@ -221,6 +224,9 @@ def histories(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Hi
     topics.write_text(restored)
     set_columns(project, COLUMNS | {"priority": "int"})
     found.build("with a column", ADDED)
+    found.build("not captured", [event("c", 13, 5_100, 82, 1)])
+    lake.sql("delete from bronze.cdc_events where source_lsn = 5100")
+    found.build("read again", READ_AGAIN, *named(complete_snapshots={"cdc_events": 6_000}))
     return found
 
 
@@ -356,6 +362,17 @@ def test_an_added_column_begins_a_version(histories: Histories) -> None:
     of_order_2 = [rows[f"2#{number}"] for number in range(1, len(after[2]) + 1)]
     assert of_order_2 == [None] * (len(after[2]) - 1) + [1]
     assert rows["12#1"] == 2
+
+
+def test_a_complete_snapshot_keeps_what_bronze_has_dropped(histories: Histories) -> None:
+    """It ends the row of which no event is left, too."""
+    before, after = histories.of("not captured"), histories.of("read again")
+    assert before[13] == ["c 1/5100.. at 5100..: 1 sea, current"]
+    assert len(before[2]) == 7
+    assert after == before | {
+        12: ["c 1/5000..1/6000 at 5000..6000: 1 sea"],
+        13: ["c 1/5100..1/6000 at 5100..6000: 1 sea"],
+    }
 
 
 @pytest.mark.parametrize("materialized", WRONG)

@@ -107,7 +107,7 @@ def version(op: str, key: int, hour: int, lines: int, shipped: int | None) -> Re
 def test_history_answers_how_long_orders_waited(new_lake: NewLake) -> None:
     """Northwind's own history, its data tests, and the analysis that reads it."""
     lake = new_lake()
-    models = ("-s", "stg_orders", "orders_history", "rejected_rows", *WITH_HISTORY)
+    models = ("-s", "path:models/staging", "orders_history", *WITH_HISTORY)
     lake.build([version("c", 1, 0, 3, None), version("c", 2, 1, 1, None)], *models)
     lake.build([version("u", 1, 4, 5, None), version("u", 1, 36, 5, 10_000)], *models)
     lake.dbt("test", "-s", "orders_history", *WITH_HISTORY)
