@@ -30,6 +30,7 @@ TOP_CUSTOMERS = """
     order by revenue_rank
     limit 10
 """
+WITH_HISTORY = ("--vars", "{cdc_lakehouse_history: true}")
 LAYERS = """
     select 'orders' as name, count_if(not is_deleted) as live,
         count_if(is_deleted) as deleted from silver.orders
@@ -66,7 +67,7 @@ def _build() -> None:
         UserError: it failed.
     """
     result = dbtRunner(callbacks=[_show_model]).invoke(
-        ["--quiet", "build", "--profiles-dir", "profiles"]
+        ["--quiet", "build", *WITH_HISTORY, "--profiles-dir", "profiles"]
     )
     if not isinstance(result.result, RunExecutionResult):
         raise UserError(f"the build failed: {result.exception}")

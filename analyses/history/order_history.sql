@@ -1,18 +1,18 @@
--- What happened to one order, event by event, as the source's log has it
--- (docs/storage.md): --vars '{order_id: 10248}'. An event that was delivered again
--- stands here again.
+{{ config(enabled=var('cdc_lakehouse_history', false)) }}
+
+-- What happened to one order, version by version (docs/history.md):
+-- --vars '{cdc_lakehouse_history: true, order_id: 10248}'.
 select
+    version_number,
     op,
-    changed_at,
-    ingested_at,
-    source_epoch,
-    source_position,
-    kafka_offset,
+    valid_from,
+    valid_to,
+    from_position,
     customer_id,
     shipped_date
 
-from {{ ref('stg_orders') }}
+from {{ ref('orders_history') }}
 
 where order_id = {{ var('order_id', 10248) }}
 
-order by source_epoch, source_position, topic_generation, kafka_offset
+order by version_number

@@ -1,20 +1,22 @@
--- The orders that builds changed between two times, as they were at the second, deletes
--- included (docs/storage.md): --vars '{changed_from: …, changed_to: …}'.
--- Without them, all.
+{{ config(enabled=var('cdc_lakehouse_history', false)) }}
+{%- set low = "timestamp '" ~ var('changed_from', '1900-01-01 00:00:00') ~ "'" %}
+{%- set high = "timestamp '" ~ var('changed_to', '2999-12-31 00:00:00') ~ "'" %}
+
+-- The versions of orders that began or ended between two times of the source
+-- (docs/history.md), in UTC: --vars '{cdc_lakehouse_history: true, changed_from: …,
+-- changed_to: …}'. Without them, all.
 select
     order_id,
     op,
-    is_deleted,
     customer_id,
     shipped_date,
-    changed_at
+    valid_from,
+    valid_to
 
-from
-    hudi_table_changes(
-        '{{ ref("orders") }}',
-        'latest_state',
-        '{{ var("changed_from", "2000-01-01 00:00:00") }}',
-        '{{ var("changed_to", "2999-12-31 00:00:00") }}'
-    )
+from {{ ref('orders_history') }}
 
-order by order_id
+where
+    (valid_from > {{ low }} and valid_from <= {{ high }})
+    or (valid_to > {{ low }} and valid_to <= {{ high }})
+
+order by order_id, version_number

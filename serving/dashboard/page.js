@@ -274,18 +274,32 @@ function apart(a, b) {
 }
 
 function drawMonths(div) {
-    const rows = data.months;
+    drawColumns(div, data.months, "revenue", "Revenue", (row) => [
+        money(row.revenue),
+        `orders: ${row.count_orders}`,
+    ]);
+}
+
+function drawWaits(div) {
+    drawColumns(div, data.waits, "avg_hours_to_ship", "Hours", (row) => [
+        `${number(row.avg_hours_to_ship)} hours`,
+        `shipped: ${row.count_shipped}`,
+    ]);
+}
+
+/** A number of each month; `described` has the lines that show beside the pointer. */
+function drawColumns(div, rows, key, title, described) {
     const trace = {
         type: "bar",
         x: rows.map((row) => row.order_month),
-        y: rows.map((row) => row.revenue),
+        y: rows.map((row) => row[key]),
         hovertext: rows.map((row) => {
             const month = new Date(row.order_month).toLocaleDateString("en", {
                 month: "long",
                 year: "numeric",
                 timeZone: "UTC",
             });
-            return `${month}<br>${money(row.revenue)}<br>orders: ${row.count_orders}`;
+            return [month, ...described(row)].join("<br>");
         }),
         hoverinfo: "text",
         // A column covers its month, be it of 28 days or of 31.
@@ -304,7 +318,7 @@ function drawMonths(div) {
                 ticklabelmode: "period",
                 tickformat: "%b\n%Y",
             }),
-            yaxis: axis("Revenue", { nticks: 7, ticklabelstandoff: 6 }),
+            yaxis: axis(title, { nticks: 7, ticklabelstandoff: 6 }),
         }),
         CONFIG,
     );
@@ -396,6 +410,7 @@ const CHARTS = {
     "chart-averages": drawAverages,
     "chart-months": drawMonths,
     "chart-late": drawLate,
+    "chart-waits": drawWaits,
 };
 
 /** Draw every chart that the page has a place for, as wide as the place is now. */

@@ -49,6 +49,7 @@ def page_of(content: Content, written_at: datetime) -> str:
         shares=shares(customers),
         dated=dated,
         undated=[row for row in content.months if row["order_month"] == NO_MONTH],
+        waits=[row for row in content.waits if row["order_month"] != NO_MONTH],
         shipments=[{**row, "shipper": _shipper_name(row)} for row in content.shipments],
         lengths=lengths,
         part=part,

@@ -45,6 +45,11 @@ TABLES = {
         *("ship_country", "shipper_name", "count_shipped", "count_late"),
         *("late_share", "avg_days_late"),
     ),
+    "from-placed-to-shipped": (
+        "order_waits",
+        *("order_month", "count_orders", "count_placed", "count_shipped"),
+        *("avg_hours_to_ship", "count_changed", "count_line_changes"),
+    ),
 }
 # The page is written by a process that must not load these.
 WRITE = (
@@ -68,7 +73,7 @@ def lake(new_lake: NewLake) -> Lake:
         ]
     )
     assert lake.ingest().code == 0
-    lake.dbt("run")
+    lake.dbt("run", "--vars", "{cdc_lakehouse_history: true}")
     return lake
 
 

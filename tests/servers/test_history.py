@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -25,36 +27,46 @@ COLUMNS = {
 ANALYSES = "analyses/history"
 WITH_HISTORY = ("--vars", json.dumps({"cdc_lakehouse_history": True}))
 HOUR_MS = 3_600_000
+ORDERED = (date(1970, 1, 1) + timedelta(days=ORDER["order_date"])).replace(day=1)
 
 
-def order(offset: int, op: str, key: int, customer: str | None = None) -> Record:
-    """An order's change, its position the offset."""
+def order(offset: int, op: str, key: int, hour: int, customer: str | None = None) -> Record:
+    """An order's change, its position the offset, some hours after the first."""
     row: dict[str, Any] = {"order_id": key}
     if op != "d":
         row |= {"customer_id": customer, "order_date": 1, "shipped_date": None}
-    return record({"order_id": key}, flattened(op, row, offset), offset)
+    value = flattened(op, row, offset, START_MS + hour * HOUR_MS)
+    return record({"order_id": key}, value, offset)
+
+
+def at(hour: float) -> str:
+    """A time some hours after the first change, in UTC."""
+    moment = datetime.fromtimestamp(START_MS / 1000 + hour * 3600, UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
 class Past:
-    """A project with the analyses, and its lake."""
+    """A project with a history and the analyses, and its lake."""
 
     def __init__(self, lake: Lake, folder: Path) -> None:
         self.lake = lake
         self.folder = small_project(folder)
         set_columns(self.folder, COLUMNS)
         shutil.copytree(PROJECT / ANALYSES, self.folder / ANALYSES)
+        shutil.copy(
+            PROJECT / "models/silver/history/orders_history.sql",
+            self.folder / "models/silver",
+        )
 
-    def build(self, *events: Record) -> str:
-        """Bring events to silver; the commit that they came to."""
+    def build(self, *events: Record) -> None:
+        """Bring events to silver."""
         self.lake.land(events)
         assert self.lake.ingest().code == 0
-        self.lake.dbt("run", project=self.folder)
-        newest = self.lake.tables.instants()["silver.orders"][-1]
-        return newest.partition(".")[0]
+        self.lake.dbt("run", *WITH_HISTORY, project=self.folder)
 
     def answer(self, name: str, **variables: Any) -> list[list[str]]:
         """The rows of an analysis, as ``dbt compile`` writes it."""
-        said = ("--vars", str(variables)) if variables else ()
+        said = ("--vars", json.dumps({"cdc_lakehouse_history": True, **variables}))
         done = self.lake.dbt("compile", "-s", name, *said, project=self.folder)
         (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/{name}.sql")
         return self.lake.sql(file.read_text())
@@ -69,30 +81,43 @@ def past(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Past:
 
 
 def test_past_of_a_table_is_read_by_analyses(past: Past) -> None:
-    first = past.build(order(1, "c", 1, "ALFKI"), order(2, "c", 2, "BONAP"))
-    second = past.build(order(3, "u", 1, "CACTU"), order(4, "d", 2), order(5, "c", 3, "X"))
-
+    """At times between two changes, whenever they were built."""
+    past.build(order(1, "c", 1, 1, "ALFKI"), order(2, "c", 2, 1, "BONAP"))
+    past.build(
+        order(3, "u", 1, 3, "CACTU"),
+        order(4, "d", 2, 3),
+        order(5, "c", 3, 3, "X"),
+        order(6, "u", 1, 5, "LATER"),
+    )
     before = [["1", "ALFKI"], ["2", "BONAP"]]
-    after = [["1", "CACTU"], ["3", "X"]]
+    between = [["1", "CACTU"], ["3", "X"]]
+    after = [["1", "LATER"], ["3", "X"]]
     for as_of, expected in (
-        ({"as_of": first}, before),
-        ({"as_of": second}, after),
+        ({"as_of": at(0.9)}, []),
+        ({"as_of": at(1)}, before),
+        ({"as_of": at(2.9)}, before),
+        ({"as_of": at(3)}, between),
+        ({"as_of": at(9)}, after),
         ({}, after),
     ):
         rows = past.answer("orders_as_of", **as_of)
         assert [row[:2] for row in rows] == expected, as_of
 
-    changed = past.answer("orders_changed_between", changed_from=first, changed_to=second)
-    assert [row[:4] for row in changed] == [
-        ["1", "u", "False", "CACTU"],
-        ["2", "d", "True", "None"],
-        ["3", "c", "False", "X"],
+    changed = past.answer("orders_changed_between", changed_from=at(1), changed_to=at(4))
+    assert [(*row[:3], *row[4:]) for row in changed] == [
+        ("1", "c", "ALFKI", at(1), at(3)),
+        ("1", "u", "CACTU", at(3), at(5)),
+        ("2", "c", "BONAP", at(1), at(3)),
+        ("3", "c", "X", at(3), "None"),
     ]
-    since_then = past.answer("orders_changed_between", changed_from=second)
-    assert since_then == []
+    assert past.answer("orders_changed_between", changed_from=at(5)) == []
 
     history = past.answer("order_history", order_id=1)
-    assert [(row[0], row[6]) for row in history] == [("c", "ALFKI"), ("u", "CACTU")]
+    assert [(*row[:3], row[5]) for row in history] == [
+        ("1", "c", at(1), "ALFKI"),
+        ("2", "u", at(3), "CACTU"),
+        ("3", "u", at(5), "LATER"),
+    ]
 
 
 def version(op: str, key: int, hour: int, lines: int, shipped: int | None) -> Record:
@@ -105,12 +130,12 @@ def version(op: str, key: int, hour: int, lines: int, shipped: int | None) -> Re
 
 
 def test_history_answers_how_long_orders_waited(new_lake: NewLake) -> None:
-    """Northwind's own history, its data tests, and the analysis that reads it."""
+    """Northwind's own history, its data tests, and the gold table that reads it."""
     lake = new_lake()
-    models = ("-s", "path:models/staging", "orders_history", *WITH_HISTORY)
+    models = ("-s", "path:models/staging", "+order_waits", *WITH_HISTORY)
     lake.build([version("c", 1, 0, 3, None), version("c", 2, 1, 1, None)], *models)
     lake.build([version("u", 1, 4, 5, None), version("u", 1, 36, 5, 10_000)], *models)
-    lake.dbt("test", "-s", "orders_history", *WITH_HISTORY)
+    lake.dbt("test", "-s", "orders_history", "order_waits", *WITH_HISTORY)
 
     versions = sorted(lake.rows("silver.orders_history"), key=lambda row: row["valid_from"])
     assert [(row["history_id"], row["is_current"]) for row in versions] == [
@@ -119,6 +144,9 @@ def test_history_answers_how_long_orders_waited(new_lake: NewLake) -> None:
         ("1#2", False),
         ("1#3", True),
     ]
-    done = lake.dbt("compile", "-s", "order_waits", *WITH_HISTORY)
-    (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/order_waits.sql")
-    assert lake.sql(file.read_text()) == [["2026-01", "2", "1", "36.0", "1", "1"]]
+    [waits] = lake.rows("gold.order_waits")
+    assert waits == {
+        **{"order_month": ORDERED, "count_orders": 2, "count_placed": 2},
+        **{"count_shipped": 1, "avg_hours_to_ship": Decimal("36.0")},
+        **{"count_changed": 1, "count_line_changes": 1},
+    }

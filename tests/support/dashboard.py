@@ -18,7 +18,7 @@ COUNTRY = "<b>Bold &amp; co</b>"
 # This would be shown as a formula.
 DOLLARS = "$x^2$ & $5 for $6"
 RENDERED = datetime(2026, 1, 1, tzinfo=UTC)
-EMPTY = Content([], [], [], [], [], {}, {}, {})
+EMPTY = Content([], [], [], [], [], [], {}, {}, {})
 
 
 def customer(rank: int, revenue: str | None, **columns: Any) -> Row:
@@ -74,6 +74,15 @@ def shipment(shipper: int, **columns: Any) -> Row:
     }
 
 
+def wait(first: date, hours: str | None) -> Row:
+    """A row of gold.order_waits: of three orders two were placed, one has changed twice."""
+    return {
+        **{"order_month": first, "count_orders": 3, "count_placed": 2},
+        **{"count_shipped": 2 if hours else 0, "count_changed": 1, "count_line_changes": 2},
+        "avg_hours_to_ship": hours and Decimal(hours),
+    }
+
+
 def full_content() -> Content:
     """Rows of every kind, markup in a name of each kind, and every notice."""
     customers = [
@@ -110,6 +119,11 @@ def full_content() -> Content:
                 count_late=late if number == 3 else late // 2,
             )
             for (country, late), number in product(countries.items(), shippers)
+        ],
+        [
+            wait(NO_MONTH, "1.5"),
+            wait(date(1996, 7, 1), "36.0"),
+            wait(date(1996, 8, 1), None),
         ],
         freshness=[Freshness("silver.orders", RENDERED, RENDERED, RENDERED)],
         outdated={"gold.revenue_by_month": ["silver.order_items", "silver.orders"]},

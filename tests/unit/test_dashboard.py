@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -35,6 +34,7 @@ from tests.support.dashboard import (
     shipment,
 )
 from tests.support.old_lakes import unpack
+from tests.support.project import parse
 from tests.support.tables import Tables
 
 NOBODY = {"customer_id": "unknown", "company_name": None, "country": None}
@@ -148,7 +148,9 @@ def test_gold_is_old_where_what_it_reads_is() -> None:
     assert newer_inputs("gold.late_shipments", {**written, "gold.late_shipments": None})
 
 
-def test_inputs_are_what_the_models_read(manifest: dict[str, Any]) -> None:
+def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
+    assert parse(tmp_path, "--vars", "{cdc_lakehouse_history: true}").returncode == 0
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
     names = {
         key: f"{node['schema']}.{node['alias']}" for key, node in manifest["nodes"].items()
     }
