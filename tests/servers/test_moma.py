@@ -28,7 +28,7 @@ MODELS = ("-s", "path:models/staging/moma", "path:models/silver/moma")
 EDITS: dict[str, Row] = {"artists": {"end_date": 2026}, "artworks": {"medium": "Bronze"}}
 # What Trino's connector makes of a null in a partition column.
 NULL = r"\N"
-CHANGED, HISTORY = re.findall(
+AS_OF, CHANGED = re.findall(
     r"^```sql\n(.*?)^```",
     (PROJECT / "docs" / "storage.md").read_text(),
     re.DOTALL | re.MULTILINE,
@@ -46,6 +46,8 @@ class Museum:
         self.manifest = Path()
         # By state: what the source had when it was copied.
         self.states: dict[str, dict[str, dict[int, Row]]] = {}
+        # By state: when the source had that.
+        self.times: dict[str, str] = {}
 
     def build(self, *arguments: str) -> None:
         """Bring the source's changes to silver."""
@@ -60,6 +62,7 @@ class Museum:
             table: {key: plain(row) for key, row in rows.items()}
             for table, rows in self.source.rows.items()
         }
+        self.times[state] = f"{self.source.time:%Y-%m-%d %H:%M:%S}"
         self.aws.serve(self.lake.tables, self.manifest, state)
 
     def logs(self, state: str) -> list[str]:
@@ -201,22 +204,31 @@ def test_past_is_asked_for_in_trino(museum: Museum, trino: Trino) -> None:
             "select * from compacted_silver.artists"
             " for timestamp as of timestamp '2026-01-31 12:00:00 UTC'"
         )
-    [[first]] = trino.rows("select max(ingested_at) from first_silver.artists")
-    since = CHANGED.replace("lake_", "compacted_").replace(
-        "> timestamp '2026-01-31 12:00:00'", f"> timestamp '{first}'"
-    )
-    changed = {row[0]: row[1:4] for row in trino.rows(since)}
-    assert changed[1] == ["u", False, "Moved"]
-    assert changed[3] == ["d", True, NULL]
+    for state in ("first", "changed", "compacted"):
+        rows = trino.rows(at(museum, AS_OF, museum.times[state]))
+        artists = museum.states[state]["artists"].values()
+        names = ("constituent_id", "display_name", "nationality")
+        assert rows == [[artist[name] for name in names] for artist in artists], state
+
+    changed = trino.rows(at(museum, CHANGED, museum.times["first"]))
     before, after = (museum.states[state]["artists"] for state in ("first", "compacted"))
-    assert changed.keys() >= {
+    assert {row[0] for row in changed} >= {
         key for key in {*before, *after} if before.get(key) != after.get(key)
     }
-    assert not changed.keys() >= before.keys()
+    [was, moved, *_] = [row for row in changed if row[0] == 1]
+    assert [was[1:3], moved[1:3]] == [["c", before[1]["nationality"]], ["u", "Moved"]]
+    assert was[4] == moved[3]
+    # A row that was deleted: its only version, and when it ended.
+    [deleted] = [row for row in changed if row[0] == 3]
+    assert deleted[1] == "c"
+    assert deleted[4] is not None
+    assert trino.rows(at(museum, CHANGED, museum.times["compacted"])) == []
+    [[live]] = trino.rows(
+        "select count(*) from compacted_silver.artists_history where is_current"
+    )
+    assert live == len(after)
 
-    history = trino.rows(HISTORY.replace("lake_", "compacted_"))
-    assert [(op, nationality) for op, _, nationality in history] == [
-        ("c", before[2]["nationality"]),
-        ("u", None),
-        ("u", None),
-    ]
+
+def at(museum: Museum, statement: str, time: str) -> str:
+    """A statement of the page, on the last copy, at a time of the source."""
+    return statement.replace("lake_", "compacted_").replace("2026-01-31 12:00:00", time)

@@ -7,10 +7,10 @@ The museum's own files (github.com/MuseumofModernArt/collection) are not used.
 from __future__ import annotations
 
 import random
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from tests.support.records import UNAVAILABLE, Record, Row, flattened, record
+from tests.support.records import START_MS, UNAVAILABLE, Record, Row, flattened, record
 
 KEYS = {"artists": "constituent_id", "artworks": "object_id"}
 NATIONALITIES = ("American", "French", "Côte d'Ivoire", "Bosnian / Herzegovinian", None)
@@ -31,6 +31,11 @@ class Collection:
         self._events: list[Record] = []
         self._position = 0
         self.rows: dict[str, dict[int, Row]] = {table: {} for table in KEYS}
+
+    @property
+    def time(self) -> datetime:
+        """When the last change was made: one follows the other after a second."""
+        return datetime.fromtimestamp(START_MS / 1000 + self._position, UTC)
 
     def taken(self) -> list[Record]:
         """The events since the last call, in the order of the source's log."""
@@ -126,7 +131,8 @@ class Collection:
         if isinstance(acquired := sent.get("date_acquired"), date):
             sent["date_acquired"] = (acquired - EPOCH).days
         sent[KEYS[table]] = key
-        value = flattened(op, sent, self._position, table=table)
+        time = START_MS + 1000 * self._position
+        value = flattened(op, sent, self._position, time, table=table)
         self._events.append(
             record(
                 {KEYS[table]: key},
