@@ -205,6 +205,24 @@ def test_an_updated_sale_is_followed_to_gold(joined: Joined) -> None:
     assert before[sale["eventid"]]["revenue"] != after[sale["eventid"]]["revenue"]
 
 
+def test_the_history_of_a_sale_has_each_version(joined: Joined) -> None:
+    versions = joined.lake.rows("silver.tickit_sales_history")
+    before, after = sorted(
+        (row for row in versions if row["salesid"] == UPDATED_SALE),
+        key=lambda row: row["version_number"],
+    )
+    sale = joined.silver("sale")[UPDATED_SALE]
+    assert (before["op"], before["is_current"]) == ("r", False)
+    assert before["pricepaid"] != after["pricepaid"] == sale["pricepaid"]
+    assert before["valid_to"] == after["valid_from"]
+    assert (after["op"], after["is_current"], after["valid_to"]) == ("u", True, None)
+    [deleted] = [row for row in versions if row["salesid"] == DELETED_SALE]
+    assert not deleted["is_current"]
+    assert deleted["valid_to"] is not None
+    live = {row["salesid"] for row in versions if row["is_current"]}
+    assert live == joined.silver("sale").keys()
+
+
 def test_the_new_version_has_a_commit_of_its_own(joined: Joined) -> None:
     [[updated, update_batch], [untouched, first_batch]] = joined.lake.sql(
         "select _hoodie_commit_time, ingest_batch from silver.tickit_sales"
