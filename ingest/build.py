@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import pickle
@@ -58,8 +59,7 @@ class ParsedProject:
             _changed_at(path) != changed for path, changed in self._times.items()
         ):
             return None
-        manifest: Manifest = pickle.loads(self._pickled)
-        return manifest
+        return Manifest(**pickle.loads(self._pickled))
 
     def _keep(self, manifest: Manifest) -> None:
         places = set()
@@ -72,7 +72,13 @@ class ParsedProject:
         self._times = {place: _changed_at(place) for place in places}
         # What has changed meanwhile may have been read before or after.
         is_settled = all(each and each < self._asked_at for each in self._times.values())
-        self._pickled = pickle.dumps(manifest) if is_settled else b""
+        # By its fields: a manifest forgets one of them when it is pickled (dbt-core 1.11).
+        content = {
+            each.name: getattr(manifest, each.name)
+            for each in dataclasses.fields(Manifest)
+            if not each.name.startswith("_")
+        }
+        self._pickled = pickle.dumps(content) if is_settled else b""
 
 
 def _changed_at(path: Path) -> float | None:

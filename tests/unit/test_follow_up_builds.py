@@ -181,6 +181,9 @@ def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path
     models = tmp_path / "models" / "gold"
     models.mkdir(parents=True)
     (models / "one.sql").write_text("select 1 as one")
+    (models / "all.sql").write_text("select * from {{ ref('one') }}")
+    (models / "read.sql").write_text("select * from {{ source('raw', 'events') }}")
+    (models / "sources.yml").write_text("sources: [{name: raw, tables: [{name: events}]}]")
     project = ParsedProject()
     assert project.manifest() is None
     places = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
@@ -190,7 +193,10 @@ def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path
     assert first is not None
     assert second is not None
     assert first is not second
-    assert [*first.nodes] == ["model.small.one"]
+    assert {*first.nodes} == {f"model.small.{name}" for name in ("one", "all", "read")}
+    # What a run looks up, each in its own index.
+    assert first.ref_lookup.find("one", None, None, first) is not None
+    assert first.source_lookup.find("raw.events", None, first) is not None
     match change:
         case "edited":
             os.utime(models / "one.sql", (1, 1))
