@@ -122,6 +122,10 @@ def test_charts_draw_the_rows(open_page: OpenPage) -> None:
         if (late := row["count_late"])
     }
 
+    [columns] = drawn(page, "waits")
+    hours = dict(zip(columns["x"], columns["y"], strict=True))
+    assert hours == {"1996-07-01": 36.0, "1996-08-01": None}
+
 
 def test_names_are_neither_markup_nor_formulas(open_page: OpenPage) -> None:
     """In what the charts show, also under the pointer."""
@@ -165,7 +169,7 @@ def test_keyboard_opens_every_table(open_page: OpenPage) -> None:
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.tagName") == "SUMMARY":
             page.keyboard.press("Enter")
-    assert page.locator("table:visible").count() == tables == 6
+    assert page.locator("table:visible").count() == tables == 7
 
 
 def test_print_is_light_and_as_wide_as_the_paper(open_page: OpenPage) -> None:
