@@ -171,7 +171,7 @@ states as (
             partition by {{ key }} order by fold_place, fold_part, fold_delivery, event_id
             rows between unbounded preceding and current row
         ),
-        {#- backwards, as Spark computes a frame that ends with the last row anew for each -#}
+        {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
         from_here_on as (
             partition by {{ key }}
             order by fold_place desc, fold_part desc, fold_delivery desc, event_id desc

@@ -17,17 +17,7 @@
         ) }}
     {%- endif -%}
 {%- endif -%}
-{%- set history = cdc_lakehouse.change_history(events, table) -%}
-{%- if not execute or should_full_refresh() or not load_relation(this) -%}
-{{ cdc_lakehouse.history_rows(history, table) }}
-{%- elif not cdc_lakehouse.reads_increment() -%}
-{%- set missing = cdc_lakehouse._missing_versions(
-    events, table, cdc_lakehouse.complete_snapshots(table['bronze'], this)
-) -%}
-{{ cdc_lakehouse.history_rows(
-    history ~ ' union all ' ~ missing, table, stored=cdc_lakehouse._dropped_versions(table)
-) }}
-{%- else -%}
+{%- if cdc_lakehouse.reads_increment() -%}
 {%- set begun -%}
 (
     select
@@ -40,5 +30,17 @@
     cdc_lakehouse.arrived_events(events, table, begun), table,
     stored=cdc_lakehouse._last_versions(table), is_increment=true
 ) }}
+{%- else -%}
+{%- set history = cdc_lakehouse.change_history(events, table) -%}
+{%- if not execute or should_full_refresh() or not load_relation(this) -%}
+{{ cdc_lakehouse.history_rows(history, table) }}
+{%- else -%}
+{%- set missing = cdc_lakehouse._missing_versions(
+    events, table, cdc_lakehouse.complete_snapshots(table['bronze'], this)
+) -%}
+{{ cdc_lakehouse.history_rows(
+    history ~ ' union all ' ~ missing, table, stored=cdc_lakehouse._dropped_versions(table)
+) }}
+{%- endif -%}
 {%- endif -%}
 {%- endmacro %}

@@ -1,6 +1,7 @@
 {#
     Whether a model adds to its table or rebuilds it: `is_incremental()` of the materializations
-    cdc_merge and cdc_history. A complete snapshot that is not yet applied rebuilds it: any row may be gone.
+    cdc_merge and cdc_history. A complete snapshot that is not yet applied rebuilds it: any row
+    may be gone.
 #}
 {% macro reads_increment() -%}
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}

@@ -146,6 +146,7 @@ def _silver_freshness(lake: Path | str) -> list[Freshness]:
         table = find_table(lake, name)
         if table is None or silver == "rejected_rows":
             continue
+        # A history has versions, and no current rows.
         if "history_id" in schema_of(table).names:
             continue
         rows = read_columns(table, INSTANTS)

@@ -138,7 +138,7 @@ def named(**decisions: Any) -> tuple[str, str]:
     return ("--vars", json.dumps(names))
 
 
-def told(row: Row) -> str:
+def summary(row: Row) -> str:
     """A version in short: what began it, its positions, its times and its values."""
 
     def time(at: datetime | None) -> str:
@@ -182,7 +182,7 @@ class Histories:
         rows = self.rows[step]
         for row in sorted(rows, key=lambda row: (row["order_id"], row["version_number"])):
             of_order = found.setdefault(row["order_id"], [])
-            of_order.append(told(row))
+            of_order.append(summary(row))
             assert row["history_id"] == f"{row['order_id']}#{len(of_order)}"
         return found
 

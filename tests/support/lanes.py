@@ -54,7 +54,7 @@ STAGING = """{{{{ config(meta={{
 
 {{{{ change_events(source('bronze', '{table}')) }}}}
 """
-# Each insert goes to files of its own, so that an update has to find its row's.
+# In both, each insert goes to files of its own, so that an update has to find its row's.
 HISTORY = """{{{{ config(
     materialized='cdc_history', unique_key='history_id',
     tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
