@@ -70,7 +70,9 @@ def _copy(profile: str, folder: Path) -> None:
         raise UserError(f"Maven cannot fetch {profile} of {POM}: {said[:2000]}")
     for archive in folder.glob("*.tar.gz"):
         with tarfile.open(archive) as content:
-            content.extractall(folder, filter="data")
+            # Python has it since 3.11.4.
+            content.extraction_filter = getattr(tarfile, "data_filter", None)
+            content.extractall(folder)
         archive.unlink()
     if profile == "apicurio":
         _mend_converter(folder)

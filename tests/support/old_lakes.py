@@ -63,7 +63,9 @@ def archive(version: str) -> Path:
 def unpack(folder: Path, version: str) -> Tables:
     """Unpack an archive, for readers that use nothing but the tables."""
     with tarfile.open(archive(version)) as file:
-        file.extractall(folder, filter="data")
+        # Python has it since 3.11.4.
+        file.extraction_filter = getattr(tarfile, "data_filter", None)
+        file.extractall(folder)
     return Tables(folder)
 
 
