@@ -92,6 +92,9 @@ def _forget_sources(session: SparkSession) -> None:
     """
     jvm: Any = session.sparkContext._jvm
     configuration: Any = session.sparkContext._jsc.hadoopConfiguration()
+    # The first class of HDFS that is loaded would have all read again, with their sources.
+    jvm.org.apache.hadoop.hdfs.HdfsConfiguration.init()
+    configuration.size()
     sources = configuration.getClass().getDeclaredField("updatingResource")
     sources.setAccessible(True)
     sources.set(configuration, jvm.java.util.concurrent.ConcurrentHashMap())

@@ -97,7 +97,9 @@ def embedded_settings() -> dict[str, str]:
                 "-XX:Tier4CompileThreshold=40000 -XX:Tier4BackEdgeThreshold=120000",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
                 # Room from the start: a heap that grows is collected whole each time.
-                "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",
+                "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=8",
+                # Half of it for what a statement makes: nearly all is garbage at its end.
+                "-XX:NewRatio=1",
                 f"-XX:{archive}=.venv/classes-{hudi}.jsa",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",

@@ -1,0 +1,33 @@
+"""The session that the ingest and dbt work in, on a real JVM."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.lake import environment
+from tests.support.project import PROJECT
+
+# A write to the file system loads the classes of all that Spark knows.
+WRITE = """
+import sys
+from lake.session import spark_session
+
+session = spark_session(has_catalogue=False)
+session.range(1).write.parquet(sys.argv[1])
+settings = session.sparkContext._jsc.hadoopConfiguration()
+sources = settings.getPropertySources
+print(settings.size() > 900, sources("fs.defaultFS"), sources("yarn.resourcemanager.address"))
+"""
+
+
+def test_hadoops_settings_are_sent_without_their_sources(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WRITE, str(tmp_path / "written")],
+        cwd=PROJECT,
+        env=environment(tmp_path / "lake"),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "True None None\n", done.stderr
