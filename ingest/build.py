@@ -48,6 +48,7 @@ class ParsedProject:
 
     def __init__(self) -> None:
         self._pickled = b""
+        self._copy: Manifest | None = None
         self._times: dict[Path, float | None] = {}
         self._asked_at = 0.0
         dbt_single_build.keep_parsed = self._keep
@@ -59,7 +60,15 @@ class ParsedProject:
             _changed_at(path) != changed for path, changed in self._times.items()
         ):
             return None
-        return Manifest(**pickle.loads(self._pickled))
+        if self._copy is None:
+            self.make_copy()
+        copy, self._copy = self._copy, None
+        return copy
+
+    def make_copy(self) -> None:
+        """Make the next run's copy ahead, which takes a fifth of a second."""
+        if self._pickled:
+            self._copy = Manifest(**pickle.loads(self._pickled))
 
     def _keep(self, manifest: Manifest) -> None:
         places = set()
@@ -79,6 +88,7 @@ class ParsedProject:
             if not each.name.startswith("_")
         }
         self._pickled = pickle.dumps(content) if is_settled else b""
+        self._copy = None
 
 
 def _changed_at(path: Path) -> float | None:
@@ -113,6 +123,7 @@ class Build:
         self.failure = "the build failed"
         if retries:
             self.failure += "; it is tried again"
+        self._retries = retries
         self._project = ParsedProject()
         # What came before this process is not known, nor what a failed build has left.
         self._is_up_to_date = False
@@ -152,6 +163,8 @@ class Build:
             metrics.last_success.set_to_current_time()
         said = "built" if outcome.success else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
+        if self._retries:
+            self._project.make_copy()
         return DONE if outcome.success else _code_of(outcome.exception)
 
 

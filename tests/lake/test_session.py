@@ -17,8 +17,8 @@ from lake.session import spark_session
 session = spark_session(has_catalogue=False)
 session.range(1).write.parquet(sys.argv[1])
 settings = session.sparkContext._jsc.hadoopConfiguration()
-sources = settings.getPropertySources
-print(settings.size() > 900, sources("fs.defaultFS"), sources("yarn.resourcemanager.address"))
+names = ("fs.defaultFS", "yarn.resourcemanager.address")
+print(settings.size() > 900, *map(settings.getPropertySources, names))
 """
 
 
