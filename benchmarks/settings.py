@@ -2,8 +2,9 @@
 
 Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one.
 Each round upserts 1,000 rows into every table, by an insert as silver's, and overwrites it,
-in turn; prints medians and the ratio to all settings. Variants with a setting that we left
-at its default are measured too, and the upsert as a MERGE.
+in turn; prints medians and the ratio to all settings, and the size of the newest files.
+Variants with a setting that we left at its default are measured too, and the upsert as a
+MERGE.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ LEFT_ALONE = {
         "hoodie.bucket.index.num.buckets": "1",
     },
     "no bloom filter in the files": {"hoodie.parquet.bloom.filter.enabled": "false"},
+    "rows that are not combined": {"hoodie.combine.before.upsert": "false"},
+    "snappy": {"hoodie.parquet.compression.codec": "snappy"},
     "no automatic cleaning": {"hoodie.clean.automatic": "false"},
     "one task a shuffle": {
         "hoodie.upsert.shuffle.parallelism": "1",
@@ -93,7 +96,8 @@ def command(count: int, runs: int) -> None:
         return time.monotonic() - start
 
     rows = (
-        "select id, concat('name ', id) as name, repeat(md5(string(id)), 20) as body,"
+        "select id, concat('name ', id) as name, array_join("
+        "transform(sequence(1, 10), each -> md5(string(id * each))), ' ') as body,"
         " id as source_lsn from range({low}, {high}, {step})"
     )
     spark.sql("create schema silver")
@@ -131,6 +135,10 @@ def command(count: int, runs: int) -> None:
                     + rows.format(low=0, high=count, step=1)
                 )
             )
+    sizes = {}
+    for name, table in tables.items():
+        files = (folder / "warehouse/silver.db" / table.partition(".")[2]).glob("*.parquet")
+        sizes[name] = max(files, key=lambda file: file.stat().st_mtime).stat().st_size
     shutil.rmtree(folder, ignore_errors=True)
 
     def median(values: list[float]) -> float:
@@ -138,13 +146,14 @@ def command(count: int, runs: int) -> None:
 
     base = "all settings"
     print(f"\n{count:,} rows, {runs} rounds; medians in seconds")
-    print(f"{'':<58} {'upsert':>6} {'ratio':>6} {'overwrite':>10} {'ratio':>6}")
+    print(f"{'':<58} {'upsert':>6} {'ratio':>6} {'overwrite':>10} {'ratio':>6} {'MiB':>6}")
     for name in tables:
         print(
             f"{name:<58} {median(upserts[name]):6.2f}"
             f" {median(upserts[name]) / median(upserts[base]):6.2f}"
             f" {median(overwrites[name]):10.2f}"
             f" {median(overwrites[name]) / median(overwrites[base]):6.2f}"
+            f" {sizes[name] / 2**20:6.1f}"
         )
 
 

@@ -46,6 +46,7 @@ WRITE_OPTIONS = {
     "hoodie.write.auto.upgrade": "false",
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
+    "hoodie.parquet.compression.codec": "zstd",
     # Each batch is a file, and a build opens every file of its days: small ones are made
     # one, of the newest days, so that neither files nor commits pile up.
     "hoodie.clustering.inline": "true",

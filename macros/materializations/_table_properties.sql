@@ -16,6 +16,7 @@
         'hoodie.metadata.enable': 'false',
         'hoodie.embed.timeline.server': 'false',
         'hoodie.write.markers.type': 'DIRECT',
+        'hoodie.parquet.compression.codec': 'zstd',
         'hoodie.datasource.hive_sync.enable': 'false',
         'hoodie.datasource.meta.sync.enable': 'false',
         'hoodie.clean.commits.retained': '60',

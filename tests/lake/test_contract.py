@@ -18,6 +18,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
@@ -960,3 +961,11 @@ def test_hudi_is_the_version_that_was_asked_for(everything: Outcome) -> None:
     )
     jars = re.findall(r"hudi-spark[^/:]*-([0-9.]+)\.jar", classes)
     assert jars == [wanted]
+
+
+@pytest.mark.parametrize("table", ["bronze.cdc_events", "silver.orders"])
+def test_files_are_compressed_by_zstd(everything: Outcome, table: str) -> None:
+    """By gzip, Hudi's default, an upsert of a large table takes twice as long."""
+    files = everything.lake.tables.path(table).rglob("*.parquet")
+    columns = [pq.ParquetFile(file).metadata.row_group(0).column(0) for file in files]
+    assert {column.compression for column in columns} == {"ZSTD"}
