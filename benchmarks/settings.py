@@ -33,7 +33,6 @@ LEFT_ALONE = {
         "hoodie.index.type": "BUCKET",
         "hoodie.bucket.index.num.buckets": "1",
     },
-    "no bloom filter in the files": {"hoodie.parquet.bloom.filter.enabled": "false"},
     "rows that are not combined": {"hoodie.combine.before.upsert": "false"},
     "snappy": {"hoodie.parquet.compression.codec": "snappy"},
     "no automatic cleaning": {"hoodie.clean.automatic": "false"},

@@ -47,6 +47,8 @@ WRITE_OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.parquet.compression.codec": "zstd",
+    # No index asks for it.
+    "hoodie.parquet.bloom.filter.enabled": "false",
     # Each batch is a file, and a build opens every file of its days: small ones are made
     # one, of the newest days, so that neither files nor commits pile up.
     "hoodie.clustering.inline": "true",

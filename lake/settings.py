@@ -97,7 +97,7 @@ def embedded_settings() -> dict[str, str]:
                 "-XX:Tier4CompileThreshold=40000 -XX:Tier4BackEdgeThreshold=120000",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
                 # Room from the start: a heap that grows is collected whole each time.
-                "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=8",
+                "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",
                 # Half of it for what a statement makes: nearly all is garbage at its end.
                 "-XX:NewRatio=1",
                 f"-XX:{archive}=.venv/classes-{hudi}.jsa",
@@ -119,6 +119,9 @@ def embedded_settings() -> dict[str, str]:
         # One machine: a shuffle of many partitions is many tiny tasks.
         "spark.sql.shuffle.partitions": partitions,
         "spark.default.parallelism": partitions,
+        # Each sort and each aggregation of a task takes a page at once, of 64 MB on a large
+        # heap; a small increment fills little of it.
+        "spark.buffer.pageSize": "4m",
         # Files that are named one by one are listed by so many tasks, not one for each.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": "8",
         "spark.ui.enabled": "false",

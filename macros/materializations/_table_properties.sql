@@ -17,6 +17,7 @@
         'hoodie.embed.timeline.server': 'false',
         'hoodie.write.markers.type': 'DIRECT',
         'hoodie.parquet.compression.codec': 'zstd',
+        'hoodie.parquet.bloom.filter.enabled': 'false',
         'hoodie.datasource.hive_sync.enable': 'false',
         'hoodie.datasource.meta.sync.enable': 'false',
         'hoodie.clean.commits.retained': '60',
