@@ -277,7 +277,7 @@ def test_the_record_in_a_landing_file_is_the_one_in_kafka(joined: Joined) -> Non
             "topic": SALES,
             "partition": 0,
             "offset": event["kafka_offset"],
-            "timestamp": 0,
+            "timestamp": round(event["kafka_timestamp"].timestamp() * 1000),
         },
     }
     file = joined.lake.landing / "sale.avro"

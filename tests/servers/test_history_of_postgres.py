@@ -1,0 +1,358 @@
+"""A history beside a real PostgreSQL's: the table as it was after each commit.
+
+The test commits and copies the whole table, again and again, while Debezium sends the
+changes. Several builds later, the history at each of these moments equals the copy.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.postgres.checks import REPLICATION_ROLE
+from connectors.stack.processes import wait_until
+from connectors.stack.stack import Stack
+from tests.conftest import NewLake
+from tests.support.lake import Lake
+from tests.support.records import Row
+from tests.support.small_project import set_columns, small_project
+
+pytestmark = pytest.mark.timeout(900)
+
+NAME = "histories"
+TOPIC = f"{NAME}.shop.orders"
+COLUMNS = {
+    "order_id": "int",
+    "customer": "string",
+    "body": "string",
+    "amount": "decimal(10,2)",
+}
+# What is stored out of line is not in the log again when another column changes.
+CREATE = f"""
+    create schema shop;
+    create table shop.orders (
+        order_id int primary key, customer text, body text, amount numeric(10, 2)
+    );
+    alter table shop.orders alter column body set storage external;
+    create table shop.signals (id text primary key, type text, data text);
+    create publication {NAME} for all tables;
+    grant usage on schema shop to {REPLICATION_ROLE};
+    grant select on all tables in schema shop to {REPLICATION_ROLE};
+"""
+INSERT = "insert into shop.orders values (%s, %s, %s, %s)"
+SNAPSHOT = json.dumps({"type": "BLOCKING", "data-collections": ["shop.orders"]})
+HISTORY = """
+{{ config(materialized='cdc_history', unique_key='history_id') }}
+
+{{ row_history(ref('stg_orders')) }}
+"""
+Rows = dict[int, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The table between two commits.
+
+    Attributes:
+        position: above all changes so far; none while a transaction is open.
+    """
+
+    at: datetime
+    position: str | None
+    rows: Rows
+
+
+class Shop:
+    """A table that changes, and what it was after each commit."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.random = random.Random(33)
+        self.moments: list[Moment] = []
+
+    @contextmanager
+    def cursor(self, database: str = NAME) -> Iterator[Any]:
+        """A cursor that commits each statement."""
+        with closing(self.stack.postgres.connect(dbname=database)) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                yield cursor
+
+    def create(self) -> None:
+        """Make the table, with rows that the snapshot reads, and have it captured."""
+        with self.cursor("postgres") as cursor:
+            cursor.execute(f"create database {NAME}")
+        with self.cursor() as cursor:
+            cursor.execute(CREATE)
+            for key in range(1, 13):
+                cursor.execute(INSERT, self.row(key))
+        config = self.stack.configuration("source-tables")
+        # Truncates come in Debezium's envelope only.
+        config = {name: each for name, each in config.items() if "transforms" not in name}
+        config |= {
+            "custom.metric.tags": f"connector={NAME}",
+            "database.dbname": NAME,
+            "publication.name": NAME,
+            "signal.data.collection": "shop.signals",
+            "skipped.operations": "none",
+            "slot.name": NAME,
+            "table.include.list": "shop.orders",
+            "topic.prefix": NAME,
+        }
+        self.stack.connect.ask("PUT", f"/connectors/{NAME}/config", config)
+        wait_until(lambda: self.end() == 12, 60, "Debezium does not read the table", 0.2)
+        self.note()
+
+    def remove(self) -> None:
+        """Remove the connector, its slot and the database."""
+        if NAME in self.stack.connect.states():
+            self.stack.connect.remove(NAME)
+        with self.cursor("postgres") as cursor:
+            cursor.execute(
+                "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
+                " where database = %s",
+                (NAME,),
+            )
+            cursor.execute(f"drop database if exists {NAME} with (force)")
+
+    def end(self) -> int:
+        """How many records the topic has."""
+        return self.stack.broker.end_offsets(TOPIC).get(f"{TOPIC}/0", 0)
+
+    def row(self, key: int) -> tuple[Any, ...]:
+        """A row whose body is stored out of line."""
+        customer = self.random.choice(["ALFKI", "BONAP", None])
+        return (key, customer, self.body(), Decimal(self.random.randrange(10**6)) / 100)
+
+    def body(self) -> str:
+        return self.random.randbytes(1_500).hex()
+
+    def note(self, *, is_quiet: bool = True) -> None:
+        """Copy the table, at a time that is no commit's."""
+        with self.cursor() as cursor:
+            cursor.execute("select * from shop.orders")
+            rows = {row[0]: row for row in cursor.fetchall()}
+            cursor.execute("select pg_current_wal_insert_lsn() - '0/0'")
+            position = f"{int(cursor.fetchone()[0]):016x}" if is_quiet else None
+        at = datetime.now(UTC) + timedelta(milliseconds=1)
+        self.moments.append(Moment(at, position, rows))
+        # Debezium sends milliseconds.
+        time.sleep(0.003)
+
+    def keys(self) -> list[int]:
+        return sorted(self.moments[-1].rows)
+
+    def change(self, cursor: Any, key: int) -> None:
+        """One statement that changes a row."""
+        match self.random.choice(["amount", "amount", "customer", "body", "none"]):
+            case "amount":
+                cursor.execute(
+                    "update shop.orders set amount = amount + 1 where order_id = %s", (key,)
+                )
+            case "customer":
+                cursor.execute(
+                    "update shop.orders set customer = null where order_id = %s", (key,)
+                )
+            case "body":
+                cursor.execute(
+                    "update shop.orders set body = %s where order_id = %s",
+                    (self.body(), key),
+                )
+            case "none":
+                cursor.execute(
+                    "update shop.orders set body = body where order_id = %s", (key,)
+                )
+
+    def transaction(self) -> None:
+        """One transaction, of any kind."""
+        keys = self.keys()
+        free = [key for key in range(1, 25) if key not in keys]
+        kinds = ["change", "change", "twice", "both", "move", "delete", "insert", "again"]
+        kind = self.random.choice(kinds) if len(keys) > 5 else "insert"
+        with closing(self.stack.postgres.connect(dbname=NAME)) as connection:
+            cursor = connection.cursor()
+            key, other = self.random.sample(keys, 2) if len(keys) > 1 else (0, 0)
+            match kind:
+                case "change":
+                    self.change(cursor, key)
+                case "twice":
+                    self.change(cursor, key)
+                    self.change(cursor, key)
+                case "both":
+                    self.two_side_by_side(cursor, key, other)
+                case "move":
+                    cursor.execute(
+                        "update shop.orders set order_id = %s where order_id = %s",
+                        (self.random.choice(free), key),
+                    )
+                case "delete":
+                    cursor.execute("delete from shop.orders where order_id = %s", (key,))
+                case "insert":
+                    cursor.execute(INSERT, self.row(self.random.choice(free)))
+                case "again":
+                    cursor.execute("delete from shop.orders where order_id = %s", (key,))
+                    cursor.execute(INSERT, self.row(key))
+                    self.change(cursor, key)
+            connection.commit()
+        self.note()
+
+    def two_side_by_side(self, cursor: Any, key: int, other: int) -> None:
+        """A change that is written first and not yet committed, and one that is."""
+        self.change(cursor, key)
+        with self.cursor() as of_other:
+            self.change(of_other, other)
+        self.note(is_quiet=False)
+
+    def truncate(self) -> None:
+        with self.cursor() as cursor:
+            cursor.execute("truncate shop.orders")
+        self.note()
+
+    def read_again(self) -> None:
+        """Have Debezium read the whole table in the middle of its changes."""
+        expected = self.end_of_changes() + len(self.keys())
+        with self.cursor() as cursor:
+            cursor.execute(
+                "insert into shop.signals"
+                " values (gen_random_uuid(), 'execute-snapshot', %s)",
+                (SNAPSHOT,),
+            )
+        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
+        self.note()
+
+    def end_of_changes(self) -> int:
+        """How many records the topic has once it has every change."""
+        with self.cursor() as cursor:
+            cursor.execute("select pg_current_wal_insert_lsn()")
+            (end,) = cursor.fetchone()
+
+            def is_caught_up() -> bool:
+                cursor.execute(
+                    "select confirmed_flush_lsn >= %s from pg_replication_slots"
+                    " where slot_name = %s",
+                    (end, NAME),
+                )
+                return bool(cursor.fetchone()[0])
+
+            wait_until(is_caught_up, 60, "Debezium has not caught up", 0.2)
+        return self.end()
+
+
+class Copy:
+    """The lake that follows the shop."""
+
+    def __init__(self, lake: Lake, shop: Shop, folder: Path) -> None:
+        self.lake = lake
+        self.shop = shop
+        self.topics = folder / "topics.toml"
+        self.topics.write_text(f'[topics]\n"{TOPIC}" = "cdc_events"\n')
+        self.project = small_project(folder / "project")
+        set_columns(self.project, COLUMNS)
+        (self.project / "models/silver/orders_history.sql").write_text(HISTORY)
+
+    def build(self, *arguments: str) -> None:
+        """Bring everything that Kafka has to the history, every truncate applied."""
+        ingested = self.lake.ingest_kafka(
+            *("--bootstrap-servers", self.shop.stack.bootstrap_servers),
+            *("--topics", str(self.topics), "--topic", TOPIC),
+        )
+        assert ingested.code == 0, ingested.err
+        truncates = {
+            event["source_position"]: "apply"
+            for event in self.lake.rows("bronze.cdc_events")
+            if event["op"] == "t"
+        }
+        variables = json.dumps({"cdc_lakehouse_truncates": truncates})
+        self.lake.dbt("run", "--vars", variables, *arguments, project=self.project)
+
+    def history(self) -> list[Row]:
+        return self.lake.rows("silver.orders_history")
+
+
+@pytest.fixture(scope="module")
+def shop(stack: Stack) -> Iterator[Shop]:
+    shop = Shop(stack)
+    try:
+        shop.create()
+        yield shop
+    finally:
+        shop.remove()
+
+
+@pytest.fixture(scope="module")
+def copy(shop: Shop, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Copy:
+    """A lake after four builds; the history equals the shop's after each."""
+    copy = Copy(new_lake(), shop, tmp_path_factory.mktemp("histories"))
+    for cut in range(4):
+        for step in range(50):
+            if (cut, step) in ((1, 20), (2, 30)):
+                shop.truncate()
+            elif (cut, step) in ((1, 40), (3, 25)):
+                shop.read_again()
+            else:
+                shop.transaction()
+        shop.end_of_changes()
+        copy.build()
+        assert_equal(copy.history(), shop.moments)
+    return copy
+
+
+def values(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in COLUMNS)
+
+
+def assert_equal(history: list[Row], moments: list[Moment]) -> None:
+    """At the time of each moment, and at its position."""
+    for moment in moments:
+        found = [
+            values(row)
+            for row in history
+            if row["valid_from"] <= moment.at
+            and (row["valid_to"] is None or moment.at < row["valid_to"])
+        ]
+        assert sorted(found) == sorted(moment.rows.values()), moment.at
+        if moment.position is not None:
+            found = [
+                values(row)
+                for row in history
+                if row["from_position"] < moment.position
+                and (row["to_position"] is None or moment.position <= row["to_position"])
+            ]
+            assert sorted(found) == sorted(moment.rows.values()), moment.position
+
+
+def test_history_at_each_commit_is_the_table_then(copy: Copy) -> None:
+    """And what happened is in it: values out of line, moved keys, truncates, reads."""
+    events = copy.lake.rows("bronze.cdc_events")
+    assert {event["op"] for event in events} == {"c", "u", "d", "r", "t"}
+    assert any("__debezium_unavailable_value" in (event["value"] or "") for event in events)
+    assert len(copy.shop.moments) > 200
+    assert sum(moment.position is None for moment in copy.shop.moments) > 10
+    current = {row["order_id"]: values(row) for row in copy.history() if row["is_current"]}
+    silver = {
+        row["order_id"]: values(row)
+        for row in copy.lake.rows("silver.orders")
+        if not row["is_deleted"]
+    }
+    assert current == silver == copy.shop.moments[-1].rows
+
+
+def test_full_refresh_has_the_same_versions(copy: Copy) -> None:
+    before = copy.history()
+    copy.build("--full-refresh", "-s", "orders_history")
+    arrival = ("ingest_batch", "last_event", "inherited")
+    compared = [
+        [{name: row[name] for name in row if name not in arrival} for row in rows]
+        for rows in (before, copy.history())
+    ]
+    assert compared[0] == compared[1]
