@@ -26,18 +26,19 @@
         {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ name) -%}
     {%- endfor -%}
     {%- set known = {} -%}
-    {%- for row in run_query(
-        'show table extended in ' ~ schema ~ " like '"
-        ~ sources | map(attribute='name') | join('|') ~ "'"
-    ) if not row[2] -%}
+    {%- set listed = 'show table extended in ' ~ schema ~ " like '" -%}
+    {%- for row in run_query(listed ~ sources | map(attribute='name') | join('|') ~ "'")
+        if not row[2] -%}
         {%- do known.update({row[1]: row[3]}) -%}
     {%- endfor -%}
     {%- set ingested = [] -%}
+    {%- set created = [] -%}
     {%- for source in sources -%}
         {%- set table = schema ~ '.' ~ source.name -%}
         {%- set text = known.get(source.name, '') -%}
         {%- set location = (modules.re.findall('(?m)^Location: (.*)$', text) + [''])[0] -%}
-        {%- set is_registered = text and 'lakehouse.location=' ~ location in text -%}
+        {%- set has_columns = 'source_position' in text or source.name == 'rejected_events' -%}
+        {%- set is_registered = has_columns and 'lakehouse.location=' ~ location in text -%}
         {%- set folder = '' if is_registered else cdc_lakehouse.schema_folder(schema) -%}
         {%- set ours = folder ~ '/' ~ source.name -%}
         {%- set note = "'lakehouse.location' = '" ~ ours ~ "'" -%}
@@ -52,7 +53,7 @@
                 ~ ', and the ingest writes to ' ~ ours
                 ~ ': drop that table, or give this lake a schema of its own'
             ) }}
-        {%- elif text and ('source_position' in text or source.name == 'rejected_events') -%}
+        {%- elif text and has_columns -%}
             {%- do cdc_lakehouse.run_statement(
                 'alter table ' ~ table ~ ' set tblproperties (' ~ note ~ ')'
             ) -%}
@@ -76,13 +77,14 @@
                 ~ " 'hoodie.write.auto.upgrade' = 'false', 'hoodie.metadata.enable' = 'false', "
                 ~ note ~ ") location '" ~ ours ~ "'"
             ) -%}
-            {%- set columns = run_query('describe ' ~ table).columns[0].values() -%}
-            {%- if 'source_position' not in columns and source.name != 'rejected_events' -%}
-                {{ exceptions.raise_compiler_error(
-                    'bronze.' ~ source.name ~ ' was written by an earlier version and'
-                    ~ ' lacks columns: run python -m ingest once, which adds them'
-                ) }}
-            {%- endif -%}
+            {%- do created.append(source.name) -%}
         {%- endif -%}
+    {%- endfor -%}
+    {%- for row in (run_query(listed ~ created | join('|') ~ "'") if created else [])
+        if 'source_position' not in row[3] and row[1] != 'rejected_events' -%}
+        {{ exceptions.raise_compiler_error(
+            'bronze.' ~ row[1] ~ ' was written by an earlier version and'
+            ~ ' lacks columns: run python -m ingest once, which adds them'
+        ) }}
     {%- endfor -%}
 {%- endmacro %}
