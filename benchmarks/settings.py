@@ -48,6 +48,11 @@ NEEDED = {
     "hoodie.write.table.version",
     "hoodie.write.auto.upgrade",
     "hoodie.spark.sql.insert.into.operation",
+    # How many versions are kept, each of which Hudi checks against the others.
+    "hoodie.clean.commits.retained",
+    "hoodie.clean.trigger.max.commits",
+    "hoodie.keep.min.commits",
+    "hoodie.keep.max.commits",
 }
 
 
