@@ -142,7 +142,13 @@ class Manifest:
         try:
             text = file.read_text(encoding="utf-8")
             environment = Environment(undefined=StrictUndefined, autoescape=False)
-            return environment.from_string(text).render(ref=ref, source=source)
+            return environment.from_string(text).render(
+                ref=ref,
+                source=source,
+                # As dbt without variables; whether it compiles the file is no matter here.
+                var=lambda name, default: default,
+                config=lambda **settings: "",
+            )
         except Exception as error:  # whatever the file's own expressions raise
             raise UserError(f"cannot read {file}: {error}") from error
 

@@ -73,7 +73,9 @@ def test_rows_are_printed_as_json(
     aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue(aws, ["month", "revenue"], ["1996-07", "27861.90"], ["1996-08", None])
-    file = query_file(tmp_path, "select 1")
+    # As an analysis begins that a variable switches on.
+    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
+    file = query_file(tmp_path, f"{settings} select 1")
     assert athena.main([file, "--manifest", manifest, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {"month": "1996-07", "revenue": "27861.90"},
