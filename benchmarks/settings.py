@@ -1,6 +1,6 @@
 """What each Hudi setting that the tables keep buys, against leaving it out, in one run.
 
-Every variant is a table of its own: all settings of `dbt_project.yml`, and all but one.
+Every variant is a table of its own: all settings of a silver table, and all but one.
 Each round upserts 1,000 rows into every table, by an insert as silver's, and overwrites it,
 in turn; prints medians and the ratio to all settings, and the size of the newest files.
 Variants with a setting that we left at its default are measured too, and the upsert as a
