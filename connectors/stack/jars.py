@@ -53,6 +53,14 @@ def fetch(*profiles: str) -> None:
         download_once(FOLDERS[profile], version, partial(_copy, profile))
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar archive, plain or compressed."""
+    with tarfile.open(archive) as content:
+        # Python has it since 3.11.4.
+        content.extraction_filter = getattr(tarfile, "data_filter", None)
+        content.extractall(folder)
+
+
 def _copy(profile: str, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
@@ -69,10 +77,7 @@ def _copy(profile: str, folder: Path) -> None:
         said = answer.stdout.strip() or answer.stderr.strip()
         raise UserError(f"Maven cannot fetch {profile} of {POM}: {said[:2000]}")
     for archive in folder.glob("*.tar.gz"):
-        with tarfile.open(archive) as content:
-            # Python has it since 3.11.4.
-            content.extraction_filter = getattr(tarfile, "data_filter", None)
-            content.extractall(folder)
+        unpack(archive, folder)
         archive.unlink()
     if profile == "apicurio":
         _mend_converter(folder)

@@ -20,6 +20,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from connectors.stack import jars
 from lake.metastore import metastore
 from lake.session import spark_session
 from tests.support.lake import Lake, SparkProcess
@@ -62,10 +63,7 @@ def archive(version: str) -> Path:
 
 def unpack(folder: Path, version: str) -> Tables:
     """Unpack an archive, for readers that use nothing but the tables."""
-    with tarfile.open(archive(version)) as file:
-        # Python has it since 3.11.4.
-        file.extraction_filter = getattr(tarfile, "data_filter", None)
-        file.extractall(folder)
+    jars.unpack(archive(version), folder)
     return Tables(folder)
 
 
