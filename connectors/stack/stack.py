@@ -343,8 +343,12 @@ class Stack:
         log = self.connect.process.log
         wait_until(is_streaming, timeout, f"the connectors do not stream (see {log})", 0.2)
 
-    def wait_until_caught_up(self, timeout: float = 60) -> None:
+    def wait_until_caught_up(self, timeout: float = 60, database: str = DATABASE) -> None:
         """Wait until the topics hold everything that was committed before the call.
+
+        Args:
+            timeout: in seconds.
+            database: whose slots are asked for.
 
         Raises:
             UserError: it takes too long.
@@ -361,7 +365,7 @@ class Stack:
                         select bool_and(confirmed_flush_lsn >= %s)
                         from pg_replication_slots where database = %s
                         """,
-                        (end, DATABASE),
+                        (end, database),
                     )
                     return bool(cursor.fetchone()[0])
 

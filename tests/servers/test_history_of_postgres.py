@@ -10,7 +10,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -26,6 +26,7 @@ from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.records import Row
 from tests.support.small_project import set_columns, small_project
+from tests.support.source_database import SourceDatabase
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -72,26 +73,17 @@ class Moment:
     rows: Rows
 
 
-class Shop:
+class Shop(SourceDatabase):
     """A table that changes, and what it was after each commit."""
 
     def __init__(self, stack: Stack) -> None:
-        self.stack = stack
+        super().__init__(stack, NAME)
         self.random = random.Random(33)
         self.moments: list[Moment] = []
 
-    @contextmanager
-    def cursor(self, database: str = NAME) -> Iterator[Any]:
-        """A cursor that commits each statement."""
-        with closing(self.stack.postgres.connect(dbname=database)) as connection:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                yield cursor
-
     def create(self) -> None:
         """Make the table, with rows that the snapshot reads, and have it captured."""
-        with self.cursor("postgres") as cursor:
-            cursor.execute(f"create database {NAME}")
+        super().create()
         with self.cursor() as cursor:
             cursor.execute(CREATE)
             for key in range(1, 13):
@@ -109,21 +101,9 @@ class Shop:
             "table.include.list": "shop.orders",
             "topic.prefix": NAME,
         }
-        self.stack.connect.ask("PUT", f"/connectors/{NAME}/config", config)
+        self.configure(NAME, config)
         wait_until(lambda: self.end() == 12, 60, "Debezium does not read the table", 0.2)
         self.note()
-
-    def remove(self) -> None:
-        """Remove the connector, its slot and the database."""
-        if NAME in self.stack.connect.states():
-            self.stack.connect.remove(NAME)
-        with self.cursor("postgres") as cursor:
-            cursor.execute(
-                "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
-                " where database = %s",
-                (NAME,),
-            )
-            cursor.execute(f"drop database if exists {NAME} with (force)")
 
     def end(self) -> int:
         """How many records the topic has."""
@@ -220,7 +200,8 @@ class Shop:
 
     def read_again(self) -> None:
         """Have Debezium read the whole table in the middle of its changes."""
-        expected = self.end_of_changes() + len(self.keys())
+        self.wait_until_caught_up()
+        expected = self.end() + len(self.keys())
         with self.cursor() as cursor:
             cursor.execute(
                 "insert into shop.signals"
@@ -229,23 +210,6 @@ class Shop:
             )
         wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
         self.note()
-
-    def end_of_changes(self) -> int:
-        """How many records the topic has once it has every change."""
-        with self.cursor() as cursor:
-            cursor.execute("select pg_current_wal_insert_lsn()")
-            (end,) = cursor.fetchone()
-
-            def is_caught_up() -> bool:
-                cursor.execute(
-                    "select confirmed_flush_lsn >= %s from pg_replication_slots"
-                    " where slot_name = %s",
-                    (end, NAME),
-                )
-                return bool(cursor.fetchone()[0])
-
-            wait_until(is_caught_up, 60, "Debezium has not caught up", 0.2)
-        return self.end()
 
 
 class Copy:
@@ -301,7 +265,7 @@ def copy(shop: Shop, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
                 shop.read_again()
             else:
                 shop.transaction()
-        shop.end_of_changes()
+        shop.wait_until_caught_up()
         copy.build()
         assert_equal(copy.history(), shop.moments)
     return copy

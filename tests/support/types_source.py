@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from connectors.postgres.checks import REPLICATION_ROLE
 from connectors.stack.processes import wait_until
 from connectors.stack.stack import Stack
+from tests.support.source_database import SourceDatabase
 from tests.support.types_matrix import PRECISE, Type
 from tests.support.types_tables import TypesTables
 
@@ -29,7 +28,7 @@ CONNECTORS = {
 }
 
 
-class TypesSource:
+class TypesSource(SourceDatabase):
     """The database of a stack that has the types' tables.
 
     Args:
@@ -38,9 +37,8 @@ class TypesSource:
     """
 
     def __init__(self, stack: Stack, types: Sequence[Type]) -> None:
-        self.stack = stack
+        super().__init__(stack, DATABASE)
         self.tables = TypesTables(types, "types")
-        self.connectors: list[str] = []
 
     def topics(self) -> dict[str, str]:
         """The silver table of every topic."""
@@ -52,9 +50,8 @@ class TypesSource:
 
     def create(self) -> None:
         """Make the database with the rows that the snapshot reads."""
-        with self._cursor("postgres") as cursor:
-            cursor.execute(f"create database {DATABASE}")
-        with self._cursor() as cursor:
+        super().create()
+        with self.cursor() as cursor:
             for name in EXTENSIONS:
                 cursor.execute(f"create extension {name}")
             cursor.execute(CREATE_TYPES)
@@ -68,7 +65,7 @@ class TypesSource:
 
     def change(self) -> None:
         """Insert and update while the connectors stream."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             self.tables.change(cursor)
 
     def configurations(self) -> dict[str, dict[str, str]]:
@@ -88,43 +85,14 @@ class TypesSource:
 
     def register(self, configurations: dict[str, dict[str, str]]) -> None:
         """Have connectors capture the tables, and wait until they stream."""
-        self.connectors = list(configurations)
         for name, config in configurations.items():
-            self.stack.connect.ask("PUT", f"/connectors/{name}/config", config)
+            self.configure(name, config)
         wait_until(self._is_streaming, 120, "the types' connectors do not stream", 0.2)
-
-    def wait_until_caught_up(self) -> None:
-        """Wait until Kafka has every change."""
-        with self._cursor() as cursor:
-            cursor.execute("select pg_current_wal_insert_lsn()")
-            (end,) = cursor.fetchone()
-
-            def is_caught_up() -> bool:
-                cursor.execute(
-                    "select bool_and(confirmed_flush_lsn >= %s)"
-                    " from pg_replication_slots where database = %s",
-                    (end, DATABASE),
-                )
-                return bool(cursor.fetchone()[0])
-
-            wait_until(is_caught_up, 60, "the types' connectors have not caught up")
-
-    def remove(self) -> None:
-        """Remove the connectors, their slots and the database."""
-        for name in self.stack.connect.states().keys() & self.connectors:
-            self.stack.connect.remove(name)
-        with self._cursor("postgres") as cursor:
-            cursor.execute(
-                "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
-                " where database = %s",
-                (DATABASE,),
-            )
-            cursor.execute(f"drop database if exists {DATABASE} with (force)")
 
     def catalogue(self) -> list[str]:
         """The type of each row of the matrix as PostgreSQL's catalogue writes it."""
         found = []
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             for row in self.tables.types:
                 cursor.execute(
                     "select format_type(atttypid, atttypmod) from pg_attribute"
@@ -136,27 +104,19 @@ class TypesSource:
 
     def texts(self) -> dict[int, str | None]:
         """PostgreSQL's own text of every value, by key."""
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             return self.tables.texts(cursor)
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
         traces = [states[name].trace for name in self.connectors if name in states]
         assert not any(traces), traces
-        with self._cursor() as cursor:
+        with self.cursor() as cursor:
             cursor.execute(
                 "select count(*) from pg_replication_slots where active and database = %s",
                 (DATABASE,),
             )
             return bool(cursor.fetchone()[0] == len(self.connectors))
-
-    @contextmanager
-    def _cursor(self, database: str = DATABASE) -> Iterator[Any]:
-        """A cursor that commits each statement."""
-        with closing(self.stack.postgres.connect(dbname=database)) as connection:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                yield cursor
 
 
 def declare(project: Path, types: Sequence[Type], topics: dict[str, str]) -> list[str]:
