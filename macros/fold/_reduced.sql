@@ -43,9 +43,16 @@ reduced as (
             name -> not startswith(name, '__')
             and name not in ('{{ table['source_names'].values() | join("', '") }}')
         ) as fold_unlisted_fields
-    from placed
+    from {{ 'placed' if not is_bounded else '(
+        select *, fold_place > min(fold_place) over (partition by ' ~ key ~ ', source_epoch) as fold_is_later
+        from placed
+    )' }}
     {%- if is_bounded %}
     where
+        {#- a read that was delivered before the delete, and taken after it; of the reads that a
+            stream begins with only the time is later #}
+        not (op = 'r' and source_position is not null and changed_at >= fold_bound_at and fold_is_later)
+        and
         struct(fold_place.source_epoch as epoch, fold_place.position as at, fold_place.read_rank as rank)
         < struct(fold_bound_epoch as epoch, fold_bound_position as at, 0 as rank)
     {%- endif %}

@@ -25,8 +25,7 @@ versions as (
         unavailable_columns,
         fields,
         {%- for column in columns %} `{{ column }}`,{% endfor %}
-        {{ 'fold_bound_epoch' if is_bounded else 'cast(null as int) as fold_bound_epoch' }},
-        {{ 'fold_bound_position' if is_bounded else 'cast(null as string) as fold_bound_position' }},
+        {{ 'fold_bound_epoch, fold_bound_position, fold_bound_at,' if is_bounded }}
         cast(null as {{ cdc_lakehouse.carried_type() }}) as fold_stored_columns
     from events
     {%- if stored %}
@@ -37,8 +36,6 @@ versions as (
         version.unavailable_columns,
         null as fields,
         {%- for column in columns %} null as `{{ column }}`,{% endfor %}
-        null as fold_bound_epoch,
-        null as fold_bound_position,
         version.fold_stored_columns
     from stored
     lateral view inline(concat(

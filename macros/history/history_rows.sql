@@ -15,6 +15,7 @@
 {% macro history_rows(events, table, stored=none, inherited=none, is_increment=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set columns = table['columns'] | reject('equalto', table['key']) | list -%}
+{%- set is_change = "fold_part = 0 and op <> 'r'" -%}
 with
 events as (
     {{ events | indent(4) }}
@@ -32,6 +33,7 @@ changes as (
         changed_at, ingest_batch, unavailable_columns, untyped_columns,
         {%- for column in columns %} `{{ column }}`,{% endfor %}
         topic_generation, topic_partition, fold_first_offset,
+        source_position is not null as fold_has_position,
         {#- of nulls, and not null itself: Spark's interpreted projections, as Hudi's merge uses
             them, fail on a null struct in a struct -#}
         named_struct(
@@ -45,7 +47,7 @@ changes as (
         cast(null as struct<
             place: struct<epoch: int, position: string>,
             ended: struct<epoch: int, position: string>,
-            ended_at: timestamp, is_inheriting: boolean
+            ended_at: timestamp, changed_at: timestamp, is_read: boolean, is_inheriting: boolean
         >) as fold_last
     from placed
     {%- if stored %}
@@ -68,6 +70,7 @@ changes as (
         cast(null as int) as topic_generation,
         cast(null as string) as topic_partition,
         cast(null as bigint) as fold_first_offset,
+        false as fold_has_position,
         last_event.last_read,
         if(op = 'd', 0, version_number - 1) as fold_before,
         if(fold_part = 1, inherited, null) as inherited,
@@ -79,6 +82,8 @@ changes as (
                 'epoch', coalesce(to_epoch, from_epoch), 'position', coalesce(to_position, from_position)
             ),
             'ended_at', coalesce(valid_to, valid_from),
+            'changed_at', last_event.place.changed_at,
+            'is_read', last_event.place.op = 'r',
             'is_inheriting', last_event.is_inheriting
         ) as fold_last
     from (
@@ -90,6 +95,50 @@ changes as (
     {%- endif %}
 ),
 
+{#- A read of a blocking snapshot may overtake changes: it has seen them, and they are delivered
+    behind it. It is no version then, and has no value of a column that these changes brought.
+    The reads that a stream begins with are no later than the first change in the log, though
+    its time may be lower: they overtook nothing, unless a create says that there was no row. -#}
+followed as (
+    select
+        *,
+        {#- a read may have a later time and position than a change that stands behind it, and
+            clocks step back: no version begins after the next one -#}
+        min(changed_at) over from_here_on as valid_from,
+        if(source_position is null, null, min(
+            if(source_position is null, null, named_struct('epoch', source_epoch, 'position', source_position))
+        ) over from_here_on).position as from_position,
+        {%- for column in table['carried'] %}
+        min(
+            if(
+                {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')),
+                changed_at, null
+            )
+        ) over from_here_on as fold_next_{{ loop.index }}_at,
+        {%- endfor %}
+        coalesce(
+            fold_part = 0 and op = 'r' and fold_has_position
+            and min(if({{ is_change }}, changed_at, null)) over from_here_on <= changed_at
+            and (
+                lead(source_epoch) over backwards = source_epoch
+                or last_value(if({{ is_change }}, op, null), true) over from_here_on = 'c'
+            ),
+            false
+        ) as fold_overtakes
+    from changes
+    window
+        backwards as (
+            partition by {{ key }}
+            order by fold_place desc, fold_part desc, fold_delivery desc, event_id desc
+        ),
+        {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
+        from_here_on as (
+            partition by {{ key }}
+            order by fold_place desc, fold_part desc, fold_delivery desc, event_id desc
+            rows between unbounded preceding and current row
+        )
+),
+
 states as (
     select
         {{ key }}, fold_part, fold_place, fold_delivery, event_id, op, is_deleted,
@@ -99,30 +148,28 @@ states as (
         {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
         last_value(
             case
-                when {{ is_known }} or fold_part = 1 or op in ('c', 'd', 'r')
+                when
+                    ({{ is_known }} or fold_part = 1 or op in ('c', 'd', 'r'))
+                    and not (fold_overtakes and coalesce(fold_next_{{ loop.index }}_at <= changed_at, false))
                     then named_struct('is_known', {{ is_known }}, 'value', `{{ column }}`)
             end, true
         ) over so_far as `{{ column }}`,
         {%- endfor %}
         last_value(
             case
-                when fold_part <> 1 and op in ('c', 'd', 'r') then named_struct(
+                when fold_part <> 1 and op in ('c', 'd', 'r') and not fold_overtakes then named_struct(
                     'op', op, 'source_epoch', source_epoch, 'source_position', source_position
                 )
             end, true
         ) over so_far as fold_life,
-        {#- a read may have a later time and position than a change that stands behind it, and
-            clocks step back: no version begins after the next one -#}
-        min(changed_at) over from_here_on as valid_from,
-        if(source_position is null, null, min(
-            if(source_position is null, null, named_struct('epoch', source_epoch, 'position', source_position))
-        ) over from_here_on).position as from_position,
+        valid_from, from_position, fold_overtakes,
+        max(if(op = 'r' and fold_has_position, changed_at, null)) over of_key as fold_read_at,
         max(ingest_batch) over of_key as ingest_batch,
         max(fold_read) over of_key as fold_read
         {%- if is_increment %},
         {#- An event that stands behind all that the row comes from adds versions to it, and
-            changes none. Others may, as may one that moves a read; and what a key inherits is
-            not known from its row. -#}
+            changes none. Others may, as may one that moves a read or that a read overtook; and what a
+            key inherits, in this life or one before, is not known from its row. -#}
         max(
             fold_part = 0 and (
                 {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute else [] %}
@@ -130,10 +177,14 @@ states as (
                 coalesce(source_position <= '{{ snapshots[-1] }}', true) or
                 {%- endif %}
                 (fold_stored is not null and not coalesce(
-                    op in ('c', 'u', 'd')
+                    (op in ('u', 'd') or op = 'c' and size(unavailable_columns) = 0)
                     and named_struct('epoch', source_epoch, 'position', source_position) > fold_stored.place
                     and named_struct('epoch', source_epoch, 'position', source_position) >= fold_stored.ended
                     and changed_at >= fold_stored.ended_at
+                    and if(
+                        fold_stored.is_read,
+                        changed_at > fold_stored.changed_at, changed_at >= fold_stored.changed_at
+                    )
                     and (
                         fold_last_read.topic_generation is null
                         or topic_generation > fold_last_read.topic_generation
@@ -160,21 +211,15 @@ states as (
             *,
             max(fold_last) over (partition by {{ key }}) as fold_stored,
             max(if(fold_part > 0, fold_read, null)) over (partition by {{ key }}) as fold_last_read
-        from changes
+        from followed
     )
     {%- else -%}
-    changes
+    followed
     {%- endif %}
     window
         of_key as (partition by {{ key }}),
         so_far as (
             partition by {{ key }} order by fold_place, fold_part, fold_delivery, event_id
-            rows between unbounded preceding and current row
-        ),
-        {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
-        from_here_on as (
-            partition by {{ key }}
-            order by fold_place desc, fold_part desc, fold_delivery desc, event_id desc
             rows between unbounded preceding and current row
         )
 ),
@@ -206,6 +251,7 @@ known as (
             and states.fold_life.source_epoch = previous.source_epoch
             and states.fold_life.source_position = previous.source_position
     {%- endif %}
+    where not states.fold_overtakes
 ),
 
 valued as (
@@ -261,7 +307,12 @@ turns as (
         max(fold_before) over of_key as fold_versions_before,
         max(case when fold_is_last then named_struct(
             'place', fold_place, 'is_deleted', is_deleted, 'unknown_columns', fold_unknown,
-            'is_inheriting', fold_inherited is not null, 'last_read', fold_read
+            'is_inheriting', fold_inherited is not null or coalesce(
+                fold_read_at > fold_place.changed_at
+                or (fold_read_at = fold_place.changed_at and op <> 'r'),
+                false
+            ),
+            'last_read', fold_read
         ) end) over of_key as last_event
     from compared
     window of_key as (partition by {{ key }})

@@ -22,12 +22,13 @@
                 and bronze.source_position = wanted.fold_bound_position
     {%- endset -%}
     {%- set query -%}
-        select begun.*, ended.previous_key, ended.ended_batch
+        select begun.*, ended.previous_key, ended.ended_batch, ended.fold_bound_at
         from ({{ begun }}) as begun
         inner join (
             select
                 source_epoch, source_position,
-                min({{ key }}) as previous_key, max(ingest_batch) as ended_batch
+                min({{ key }}) as previous_key, max(ingest_batch) as ended_batch,
+                max(changed_at) as fold_bound_at
             from ({{ cdc_lakehouse.change_events(table['bronze_relation'], table, of_begun) }})
             where {{ key }} is not null and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
             group by source_epoch, source_position

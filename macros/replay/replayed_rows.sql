@@ -27,7 +27,8 @@
                     {%- endfor %}
                     greatest(history.ingest_batch, previous.ended_batch) as ingest_batch,
                     previous.fold_bound_epoch,
-                    previous.fold_bound_position
+                    previous.fold_bound_position,
+                    previous.fold_bound_at
                 from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
                 inner join {{ previous }} as previous
                     on history.{{ key }} = previous.previous_key

@@ -90,6 +90,15 @@ FIRST: list[Record] = [
     event("c", 9, 910, 19, 1, shipment=UNAVAILABLE),
     event("u", 9, 920, 20, 1, shipment="rail"),
     event("r", 10, None, 21, 1, time=1000),
+    # A blocking snapshot read order 14 before the changes that it had seen were sent.
+    event("c", 14, 1_400, 25, 1, shipment="air"),
+    event("r", 14, 1_400, 26, 2, time=1500),
+    event("u", 14, 1_410, 27, 2, shipment=UNAVAILABLE),
+    # Order 16 was order 15, was deleted; order 17 takes its number.
+    event("c", 15, 1_500, 29, 1, shipment="air"),
+    event("d", 15, 1_510, 30),
+    event("c", 16, 1_510, 31, 1, shipment=UNAVAILABLE),
+    event("d", 16, 1_520, 32),
 ]
 SECOND: list[Record] = [
     # What was sent before: a version in the middle, and one before the delete.
@@ -102,6 +111,10 @@ SECOND: list[Record] = [
     event("u", 5, 503, 24, 3, time=515),
     event("c", 8, 900, 17, 1, shipment="rail"),
     event("d", 8, 910, 18),
+    event("u", 14, 1_420, 28, 2),
+    event("c", 17, 1_530, 33, 1, shipment="road"),
+    event("d", 17, 1_540, 34),
+    event("c", 16, 1_540, 35, 1, shipment=UNAVAILABLE),
 ]
 # All of it was delivered before.
 REPEATED: list[Record] = [
@@ -241,6 +254,10 @@ def test_versions_of_a_first_build(histories: Histories) -> None:
         7: ["c 700..710 at 650..650: 1 sea", "u 710.. at 650..: 2 sea, current"],
         9: ["c 910..920 at 910..920: 1 None", "u 920.. at 920..: 1 rail, current"],
         10: ["r .. at 1000..: 1 sea, current"],
+        # Nothing says yet that the shipment was another.
+        14: ["c 1400..1410 at 1400..1410: 1 air", "u 1410.. at 1410..: 2 sea, current"],
+        15: ["c 1500..1510 at 1500..1510: 1 air"],
+        16: ["c 1510..1520 at 1510..1520: 1 air"],
     }
 
 
@@ -258,12 +275,18 @@ def test_late_events_change_the_past(histories: Histories) -> None:
         4: ["c 310..320 at 310..320: 1 road", "u 320.. at 320..: 2 road, current"],
         5: [
             "c 500..503 at 500..515: 1 sea",
-            "r 503..503 at 515..515: 2 sea",
             "u 503.. at 515..: 3 sea, current",
         ],
         6: ["c 590..600 at 590..600: 1 sea"],
         8: ["c 900..910 at 900..910: 1 rail"],
         9: ["c 910.. at 910..: 1 rail, current"],
+        14: [
+            "c 1400..1410 at 1400..1410: 1 air",
+            "u 1410..1420 at 1410..1420: 2 air",
+            "u 1420.. at 1420..: 2 sea, current",
+        ],
+        16: [*before[16], "c 1540.. at 1540..: 1 road, current"],
+        17: ["c 1530..1540 at 1530..1540: 1 road"],
     }
     # The version that order 9 has no more went with the commit that wrote the others.
     assert len(histories.commits["second"]) == len(histories.commits["first"]) + 1

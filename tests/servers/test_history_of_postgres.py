@@ -202,14 +202,50 @@ class Shop(SourceDatabase):
         """Have Debezium read the whole table in the middle of its changes."""
         self.wait_until_caught_up()
         expected = self.end() + len(self.keys())
+        self.signal()
+        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
+        self.note()
+
+    def read_ahead(self) -> None:
+        """Have Debezium read the whole table before it sends changes that are in it."""
+        self.wait_until_caught_up()
+        begun = self.end()
+        # A paused one reads on until its queue is full.
+        self.stack.connect.stop(NAME)
+        self.signal()
+        key, moved, *_ = self.keys()
+        for column, value in (("amount", 1), ("body", self.body()), ("amount", 2)):
+            for each in (key, moved):
+                self.set(each, column, value)
+        # The body of the row that moves is in no event; another takes its key.
+        self.set(moved, "order_id", 25)
+        with self.cursor() as cursor:
+            cursor.execute(INSERT, self.row(moved))
+        self.note()
+        self.set(key, "amount", 3)
+        self.set(key, "body", self.body())
+        for _ in range(5):
+            self.transaction()
+        expected = begun + len(self.keys()) + 10
+        self.stack.resume(NAME)
+        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
+        self.note()
+
+    def set(self, key: int, column: str, value: Any) -> None:
+        with self.cursor() as cursor:
+            cursor.execute(
+                f"update shop.orders set {column} = %s where order_id = %s", (value, key)
+            )
+        self.note()
+
+    def signal(self) -> None:
+        """Ask for a blocking snapshot."""
         with self.cursor() as cursor:
             cursor.execute(
                 "insert into shop.signals"
                 " values (gen_random_uuid(), 'execute-snapshot', %s)",
                 (SNAPSHOT,),
             )
-        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
-        self.note()
 
 
 class Copy:
@@ -263,6 +299,8 @@ def copy(shop: Shop, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
                 shop.truncate()
             elif (cut, step) in ((1, 40), (3, 25)):
                 shop.read_again()
+            elif (cut, step) in ((2, 10), (3, 40)):
+                shop.read_ahead()
             else:
                 shop.transaction()
         shop.wait_until_caught_up()
@@ -295,10 +333,22 @@ def assert_equal(history: list[Row], moments: list[Moment]) -> None:
             assert sorted(found) == sorted(moment.rows.values()), moment.position
 
 
+def is_ahead(events: list[Row], read: Row) -> bool:
+    """Whether a read came before a change of its key that it had seen."""
+    return any(
+        event["key"] == read["key"]
+        and event["op"] != "r"
+        and event["kafka_offset"] > read["kafka_offset"]
+        and event["source_ts"] < read["source_ts"]
+        for event in events
+    )
+
+
 def test_history_at_each_commit_is_the_table_then(copy: Copy) -> None:
     """And what happened is in it: values out of line, moved keys, truncates, reads."""
     events = copy.lake.rows("bronze.cdc_events")
     assert {event["op"] for event in events} == {"c", "u", "d", "r", "t"}
+    assert any(is_ahead(events, event) for event in events if event["op"] == "r")
     assert any("__debezium_unavailable_value" in (event["value"] or "") for event in events)
     assert len(copy.shop.moments) > 200
     assert sum(moment.position is None for moment in copy.shop.moments) > 10

@@ -38,7 +38,7 @@ PRODUCTS = (11, 42, 72)
 
 WRITES = ("write",)
 DELETES = (*WRITES, "delete", "rekey", "rekey")
-READS = ("snapshot", "open snapshot", "incremental snapshot", "gap")
+READS = ("snapshot", "open snapshot", "blocking snapshot", "incremental snapshot", "gap")
 
 # A text where a date is declared.
 ODD_DATE = "soon"
@@ -208,7 +208,7 @@ class Outcome:
         rows: the source's rows in the end; None for an odd date.
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
-        past: after each step the LSN, the time in milliseconds, and the source's rows.
+        past: after each change the LSN, the time in milliseconds, and the source's rows.
     """
 
     batches: list[list[Event]]
@@ -221,11 +221,9 @@ class Outcome:
 def play(history: History, lane: Lane) -> Outcome:
     """Let a history happen."""
     source = _Source(lane)
-    past = []
     for step in history.steps:
         source.take(step)
-        now = {key: _without_odd_date(row) for key, row in source.rows.items()}
-        past.append((source.lsn, START_MS + source.time, now))
+        source.note()
     log = source.all
     if lane.partitions is None:
         log = [replace(event, offset=None, partition=None) for event in log]
@@ -239,7 +237,7 @@ def play(history: History, lane: Lane) -> Outcome:
         if log:
             batches[batch].append(log[number % len(log)])
     rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
-    return Outcome(batches, rows, lane, history, past)
+    return Outcome(batches, rows, lane, history, source.past)
 
 
 def _without_odd_date(row: Row) -> Row:
@@ -262,12 +260,20 @@ class _Source:
         self.all: list[Event] = []
         self.lsn = 10
         self.time = 0
+        self.past: list[tuple[int, int, dict[int, Row]]] = []
+
+    def note(self) -> None:
+        """Keep the rows as they are."""
+        rows = {key: _without_odd_date(row) for key, row in self.rows.items()}
+        self.past.append((self.lsn, START_MS + self.time, rows))
 
     def take(self, step: Step) -> None:
         if step.kind == "snapshot":
             self._snapshot(step, [])
         elif step.kind == "open snapshot":
             self._snapshot(step, [Step("write", step.key, step.number)])
+        elif step.kind == "blocking snapshot":
+            self._blocking_snapshot(step)
         elif step.kind == "gap":
             # Changes that nobody captured, before the first snapshot or while a slot was
             # lost, and the snapshot after them.
@@ -389,6 +395,25 @@ class _Source:
         for event in later:
             self.time += 1
             self._send(replace(event, time=START_MS + self.time))
+
+    def _blocking_snapshot(self, step: Step) -> None:
+        """Read all rows after changes that are only sent when all has been read.
+
+        The reads have the LSN of what was sent last.
+        """
+        lsn = self.lsn
+        kinds = ("write", "rekey" if step.bit(5) else "write", "write", "write")
+        if step.bit(6) and "delete" in self.lane.steps:
+            kinds = ("write", "delete", "write")
+        changes: list[Event] = []
+        for place, kind in enumerate(kinds):
+            if kind in self.lane.steps:
+                number = step.number * (place + 3) % 256
+                changes += self._change(replace(step, kind=kind, number=number))
+                self.note()
+        self._read(self.rows, lsn)
+        for event in changes:
+            self._send(event)
 
     def _read(self, rows: dict[int, Row], lsn: int | None) -> None:
         self.time += 10

@@ -10,6 +10,11 @@ they are the values of the row that the delete at the same LSN ended.
 
 A value that its column's type cannot hold is null, whatever the column had before.
 
+A read of a blocking snapshot may overtake changes: it has seen them, and they are delivered
+behind it. Where the key has an earlier event of the epoch, or the first of them creates the
+row, such a read is no version of the history, and has no value of a column that an overtaken
+change brought.
+
 The history of a key has one version for each time between two changes of its values. A
 version begins no later, by time and by LSN, than what stands behind it.
 """
@@ -218,6 +223,8 @@ class _Fold:
         found: list[Period] = []
         before: tuple[Any, ...] | None = None
         for number, event in enumerate(history):
+            if self._is_overtaking(key, number):
+                continue
             later = history[number:]
             time = min(each.time for each in later)
             lsns = [self._lsn(key, each) for each in later if each.epoch == event.epoch]
@@ -244,6 +251,23 @@ class _Fold:
             before = state
         return found
 
+    def _is_overtaking(self, key: Any, number: int, column: str | None = None) -> bool:
+        """Whether a read was delivered before changes that it has seen, of a column."""
+        history = self.histories[key]
+        event = history[number]
+        if not event.is_read or event.lsn is None:
+            return False
+        behind = [each for each in history[number + 1 :] if not each.is_read]
+        is_first = number == 0 or history[number - 1].epoch != event.epoch
+        # The snapshot that a stream begins with reads before changes of lower times.
+        if is_first and behind and behind[0].op != "c":
+            return False
+        return any(
+            each.time <= event.time
+            and (column is None or each.op in ("c", "d") or column not in each.missing)
+            for each in behind
+        )
+
     def _lsn(self, key: Any, event: Event) -> float | None:
         """The highest that is known of an event's, with what it stands behind."""
         at = self.places[key][event][1]
@@ -259,6 +283,8 @@ class _Fold:
         history = self.histories[key]
         for at in range(number, -1, -1):
             event = history[at]
+            if self._is_overtaking(key, at, column):
+                continue
             if event.op == "d":
                 return None
             if column not in event.missing:
