@@ -5,8 +5,8 @@
 
     An `insert into` a silver table is an upsert by its key, as a property of the table: a session's
     setting would hold for other inserts, too. Its first rows come by the bulk writer, which looks
-    nothing up and takes half the time (see _create_or_alter_table); of a partitioned table it would
-    write a file a task and partition. In a partitioned table a key is looked up in every
+    nothing up (see _create_or_alter_table); in a partitioned table each of its tasks would write a
+    file a partition. There a key is looked up in every
     partition, and its row moves with the column's value; an overwrite replaces all of them. What
     cannot change while the table exists is text in `lakehouse.stored_as` (see _check_config).
 #}
