@@ -402,9 +402,9 @@ class _Source:
         The reads have the LSN of what was sent last.
         """
         lsn = self.lsn
-        kinds = ("write", "rekey" if step.bit(5) else "write", "write", "write")
+        kinds = ["write", "rekey" if step.bit(5) else "write", "write", "write"]
         if step.bit(6) and "delete" in self.lane.steps:
-            kinds = ("write", "delete", "write")
+            kinds = ["write", "delete", "write"]
         changes: list[Event] = []
         for place, kind in enumerate(kinds):
             if kind in self.lane.steps:

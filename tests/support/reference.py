@@ -11,9 +11,9 @@ they are the values of the row that the delete at the same LSN ended.
 A value that its column's type cannot hold is null, whatever the column had before.
 
 A read of a blocking snapshot may overtake changes: it has seen them, and they are delivered
-behind it. Where the key has an earlier event of the epoch, or the first of them creates the
-row, such a read is no version of the history, and has no value of a column that an overtaken
-change brought.
+behind it. Where the key has an earlier event of the epoch, or the first of them creates
+the row, such a read is no version of the history, and has no value of a column that an
+overtaken change brought.
 
 The history of a key has one version for each time between two changes of its values. A
 version begins no later, by time and by LSN, than what stands behind it.
