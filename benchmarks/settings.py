@@ -61,8 +61,7 @@ def table_properties(*, partitioned: bool = False) -> dict[str, str]:
     macro = Path("macros/materializations/_table_properties.sql")
     always, condition, more = macro.read_text().partition("if config.get('partition_by')")
     assert condition
-    found = dict(re.findall(r"'([\w.]+)': '(\w+)'", always + more * partitioned))
-    return found | {"hoodie.spark.sql.insert.into.operation": "upsert"}
+    return dict(re.findall(r"'([\w.]+)': '(\w+)'", always + more * partitioned))
 
 
 def variants() -> dict[str, dict[str, str]]:

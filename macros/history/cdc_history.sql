@@ -36,7 +36,7 @@
                     {{ cdc_lakehouse._merge_statement(target_relation, state['rows'], columns) }}
                 {%- else -%}
                     {{ cdc_lakehouse._insert_statement(
-                        target_relation, state['rows'], types, overwrite=existing and not is_increment
+                        target_relation, state['rows'], types, overwrite=not is_increment
                     ) }}
                 {%- endif -%}
             {%- endcall -%}

@@ -69,14 +69,6 @@
         {%- do graph.setdefault('cdc_lakehouse.columns', {}).update({relation | string: wanted}) -%}
         {{ return(wanted.keys() | list) }}
     {%- endif -%}
-    {#- the first rows came by the bulk writer, or an earlier version made the table -#}
-    {%- set upsert = 'hoodie.spark.sql.insert.into.operation' -%}
-    {%- if config.get('materialized') in ['cdc_merge', 'cdc_history']
-        and upsert ~ '=upsert' not in existing.information -%}
-        {%- do cdc_lakehouse.run_statement(
-            'alter table ' ~ relation ~ " set tblproperties ('" ~ upsert ~ "' = 'upsert')"
-        ) -%}
-    {%- endif -%}
     {%- if mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
         {{ exceptions.raise_compiler_error(
             relation ~ ' has the columns ' ~ stored | join(', ') ~ '; the model yields '

@@ -4,9 +4,7 @@
     model's `tblproperties` (docs/storage.md).
 
     An `insert into` a silver table is an upsert by its key, as a property of the table: a session's
-    setting would hold for other inserts, too. Its first rows come by the bulk writer, which looks
-    nothing up (see _create_or_alter_table); in a partitioned table each of its tasks would write a
-    file a partition. There a key is looked up in every
+    setting would hold for other inserts, too. In a partitioned table a key is looked up in every
     partition, and its row moves with the column's value; an overwrite replaces all of them. What
     cannot change while the table exists is text in `lakehouse.stored_as` (see _check_config).
 #}
@@ -28,11 +26,10 @@
         'hoodie.keep.max.commits': '95',
     } -%}
     {%- if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
-        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'bulk_insert'}) -%}
+        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
     {%- endif -%}
     {%- if config.get('partition_by') -%}
         {%- do properties.update({
-            'hoodie.spark.sql.insert.into.operation': 'upsert',
             'hoodie.index.type': 'GLOBAL_SIMPLE',
             'hoodie.simple.index.update.partition.path': 'true',
             'hoodie.datasource.overwrite.mode': 'STATIC',

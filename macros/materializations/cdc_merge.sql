@@ -44,11 +44,17 @@
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
         {%- else -%}
+            {#- a table of an earlier version -#}
+            {%- set upsert = 'hoodie.spark.sql.insert.into.operation' -%}
+            {%- if is_increment and upsert ~ '=upsert' not in existing.information -%}
+                {%- do cdc_lakehouse.run_statement(
+                    'alter table ' ~ target_relation ~ " set tblproperties ('" ~ upsert ~ "' = 'upsert')"
+                ) -%}
+            {%- endif -%}
             {%- call statement('main') -%}
                 {{ cdc_lakehouse._insert_statement(
                     target_relation, state['rows'], types,
-                    overwrite=not is_increment and (existing or config.get('partition_by')),
-                    kept=state['kept']
+                    overwrite=not is_increment, kept=state['kept']
                 ) }}
             {%- endcall -%}
         {%- endif -%}
