@@ -9,6 +9,7 @@ import contextlib
 import errno
 import logging
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from lake.errors import DONE, FAILED, UserError
 
 # What the user repairs: rights, a disk.
 DISK_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+SECONDS_OF_A_CALLBACK = 0.01
 STYLE = {"help_option_names": ["-h", "--help"], "show_default": True}
 version = click.version_option(__version__, message="%(version)s")
 
@@ -102,8 +104,37 @@ def stopped_like_ctrl_c() -> Iterator[list[int]]:
             stopped_by.append(number)
             raise KeyboardInterrupt
 
-    with _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP):
+    def send_again() -> None:
+        number = stopped_by.pop() if stopped_by else signal.SIGINT
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    with (
+        _handled_by(interrupt, signal.SIGTERM, signal.SIGHUP),
+        _dropped_interrupts(send_again),
+    ):
         yield stopped_by
+
+
+@contextlib.contextmanager
+def _dropped_interrupts(send_again: Callable[[], None]) -> Iterator[None]:
+    """Python drops what is raised in a finalizer or a weak reference's callback.
+
+    Py4J has many of them, and a signal may come in any.
+    """
+    before = sys.unraisablehook
+
+    def hook(dropped: sys.UnraisableHookArgs) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            # From another thread, so that it comes when the callback has returned.
+            threading.Timer(SECONDS_OF_A_CALLBACK, send_again).start()
+        else:
+            before(dropped)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 class StopRequest:

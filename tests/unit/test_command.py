@@ -1,0 +1,34 @@
+"""A command of ours: how it is stopped."""
+
+from __future__ import annotations
+
+import signal
+import time
+import weakref
+
+import click
+import pytest
+
+from lake.command import run
+
+
+class Node:
+    """What a weak reference can be to."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_signal_that_comes_in_a_callback_stops_the_command(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Python drops what is raised there: a start of Spark once ran on, silently."""
+
+    @click.command(name="waiting")
+    def waiting() -> None:
+        node = Node()
+        dropped = weakref.ref(node, lambda _: signal.raise_signal(number))
+        del node
+        assert dropped() is None
+        time.sleep(10)
+
+    assert run(waiting, []) == 128 + number
+    assert capfd.readouterr().err.strip() == "waiting: stopped"
