@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from dbt.contracts.graph.manifest import Manifest
@@ -23,7 +24,7 @@ from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 
-from lake.errors import UserError
+from lake.errors import TransientError, UserError
 from lake.folders import require_room
 from lake.lock import exclusive_lock, only_one_anywhere
 from lake.metastore import prepare
@@ -60,7 +61,7 @@ class SingleBuild(dbtPlugin):
         if target == "embedded":
             _prepare_embedded(command)
             add_callback_to_manager(_warn_of_full_disk)
-            _hold(command, _operation(flags))
+            _open_metastore(_hold(command, _operation(flags)))
         elif target in ("cluster", "emr"):
             if not is_given():
                 raise UserError(
@@ -108,6 +109,30 @@ def _prepare_embedded(command: str) -> None:
     prepare()
 
 
+def open_ahead(session: Any, target: str | None) -> None:
+    """Open the metastore that a build of this process will need, unless another builds."""
+    if (target or os.environ.get("LAKE_TARGET", "embedded")) != "embedded":
+        return
+    try:
+        _enter(_here, "dbt build", exclusive_lock(lake_root(), "dbt build"))
+    except TransientError:
+        return  # the build says so
+    prepare()
+    _open_metastore(session)
+
+
+def _open_metastore(session: Any) -> None:
+    """Open it in a thread: it takes a second or two, and nothing else waits for it."""
+
+    def open_it() -> None:
+        # The first statement meets the same error, and says it.
+        with suppress(Exception):
+            catalog = session._jsparkSession.sharedState().externalCatalog()
+            catalog.databaseExists("default")
+
+    Thread(target=open_it, daemon=True).start()
+
+
 def _warn_of_full_disk(event: EventMsg) -> None:
     """Where a command failed: what Derby says of a full disk is that it cannot write."""
     ended: Any = event  # protobuf messages, whose fields have no types
@@ -118,8 +143,8 @@ def _warn_of_full_disk(event: EventMsg) -> None:
             fire_event(Note(msg=str(error)), level=EventLevel.WARN)
 
 
-def _hold(command: str, operation: str) -> None:
-    """Open the session, and take the locks that other machines ask for."""
+def _hold(command: str, operation: str) -> Any:
+    """Return the session, open, and take the locks that other machines ask for."""
     lake = lake_root()
     names = ["dbt build"] if command in WRITING else []
     if operation in WRITING_BRONZE:
@@ -131,6 +156,7 @@ def _hold(command: str, operation: str) -> None:
     atexit.register(_anywhere.close)
     for name in names:
         _enter(_anywhere, f"{name}, anywhere", only_one_anywhere(session, lake, name))
+    return session
 
 
 def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> None:

@@ -9,12 +9,17 @@ import pickle
 import shlex
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
+import click
+from click.core import ParameterSource
 from dbt.artifacts.resources.types import NodeType
 from dbt.artifacts.schemas.results import NodeStatus
-from dbt.cli.main import dbtRunner
+from dbt.cli.flags import args_to_context
+from dbt.cli.main import cli, dbtRunner
 from dbt.contracts.files import FilePath
 from dbt.contracts.graph.manifest import Manifest
 from dbt.events.types import NodeFinished
@@ -36,6 +41,8 @@ SELECTING_SHORT = ("-s", "-m")
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
+PROFILES = ("--profiles-dir", "profiles")
+QUIET = ("--log-level", "none", "--log-level-file", "info")
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
 LOGGER = logging.getLogger("ingest")
 
@@ -115,7 +122,7 @@ class Build:
             words = shlex.split(command)
         except ValueError as error:
             raise UserError(f"--then-build {command!r}: {error}") from error
-        self.arguments = [*words, "--profiles-dir", "profiles"]
+        self.arguments = [*words, *PROFILES]
         self.selects = any(
             word.partition("=")[0] in SELECTING or word.startswith(SELECTING_SHORT)
             for word in words
@@ -125,8 +132,29 @@ class Build:
             self.failure += "; it is tried again"
         self._retries = retries
         self._project = ParsedProject()
+        self._parse: Thread | None = None
         # What came before this process is not known, nor what a failed build has left.
         self._is_up_to_date = False
+
+    def parse_ahead(self) -> None:
+        """Parse the project in a thread, which takes seconds, while Spark starts."""
+        self._parse = Thread(target=self._parse_project, daemon=True)
+        self._parse.start()
+
+    def open_ahead(self, session: Any) -> None:
+        """Open the metastore in a thread, where the build will, while bronze is written."""
+        with suppress(click.UsageError):  # the build says so
+            target = _options_of_parse(self.arguments).get("target")
+            dbt_single_build.open_ahead(session, target)
+
+    def _parse_project(self) -> None:
+        # What fails here fails in the build, which then says so.
+        self._project.manifest()
+        with suppress(Exception):
+            dbtRunner(callbacks=[_show]).invoke(
+                [*QUIET, "parse", *PROFILES], **_options_of_parse(self.arguments)
+            )
+            self._project.make_copy()
 
     def run(self, tables: Collection[str]) -> int:
         """Run it; log each model and what failed, say on stdout how long it took.
@@ -145,10 +173,11 @@ class Build:
             if self._is_up_to_date and not self.selects and MARKER_TABLE not in tables
             else []
         )
+        if self._parse is not None:
+            self._parse.join()
+            self._parse = None
         runner = dbtRunner(manifest=self._project.manifest(), callbacks=[_show])
-        outcome = runner.invoke(
-            ["--log-level", "none", "--log-level-file", "info", *self.arguments, *selection]
-        )
+        outcome = runner.invoke([*QUIET, *self.arguments, *selection])
         if outcome.exception is not None:
             LOGGER.error("dbt: %s", outcome.exception)
         for node in getattr(outcome.result, "results", None) or []:
@@ -176,7 +205,7 @@ class FollowUp:
 
     Args:
         batches: what writes bronze.
-        command: the dbt command, or None.
+        build: the build, or None.
         continuous: whether the ingest goes on and on.
         stop: whether it is to end.
 
@@ -187,14 +216,14 @@ class FollowUp:
     def __init__(
         self,
         batches: Batches,
-        command: str | None,
+        build: Build | None,
         *,
         continuous: bool,
         stop: StopRequest | None = None,
     ) -> None:
         self._batches = batches
         self._stop = stop
-        self._build = Build(command, retries=continuous) if command is not None else None
+        self._build = build
         self._is_continuous = continuous
         self.code = DONE
         self._tables: set[str] = set()
@@ -225,6 +254,20 @@ class FollowUp:
         else:
             self._retry_at = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
+
+
+def _options_of_parse(arguments: list[str]) -> dict[str, Any]:
+    """The options of a dbt command that decide, too, how the project is parsed."""
+    known = {parameter.name for parameter in cli.commands["parse"].params}
+    options: dict[str, Any] = {}
+    context: click.Context | None = args_to_context(arguments)
+    while context is not None:
+        for name, value in context.params.items():
+            is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            if is_given and name in known:
+                options[name] = value
+        context = context.parent
+    return options
 
 
 def _code_of(error: BaseException | None) -> int:

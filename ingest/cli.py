@@ -18,7 +18,7 @@ from ingest import metrics, stream
 from ingest.avro import Schemas
 from ingest.batches import Batches
 from ingest.bronze import Bronze
-from ingest.build import FollowUp
+from ingest.build import Build, FollowUp
 from ingest.failures import explained
 from ingest.files import MEBIBYTE, FileReader, occasions
 from ingest.kafka import existing_topics, next_offsets, read_options, topic_state
@@ -46,7 +46,7 @@ class Options:
         continuous: whether it looks for more until it is stopped.
         interval: the seconds between two looks; None for the source's own.
         metrics_port: where Prometheus can ask, or None.
-        then_build: a dbt command after each batch that brought something, or None.
+        build: the dbt command after each batch that brought something, or None.
         max_rejected_share: of a batch; with more, the command ends with an exit code.
     """
 
@@ -54,7 +54,7 @@ class Options:
     continuous: bool
     interval: float | None
     metrics_port: int | None
-    then_build: str | None
+    build: Build | None
     max_rejected_share: float
 
 
@@ -183,7 +183,7 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
     with _batches(options) as batches, stop_request() as stop:
         reader = FileReader(batches, list(paths), topic, max_bytes)
         follow_up = FollowUp(
-            batches, options.then_build, continuous=options.continuous, stop=stop
+            batches, options.build, continuous=options.continuous, stop=stop
         )
         is_done = reader.read_new(stop, follow_up.build_if_due)
         if options.continuous and not stop:
@@ -248,7 +248,7 @@ def kafka(
         )
         seconds = (options.interval or 0.2) if options.continuous else None
         follow_up = FollowUp(
-            batches, options.then_build, continuous=options.continuous, stop=stop
+            batches, options.build, continuous=options.continuous, stop=stop
         )
         schemas = None if registry is None else Schemas(spark, registry)
         query = stream.start(records, batches, schemas, stop, checkpoint, seconds)
@@ -308,7 +308,7 @@ def retry(topic: str | None, registry_url: str | None, **common: Any) -> int:
     with _batches(options) as batches:
         schemas = None if registry is None else Schemas(batches.bronze.spark, registry)
         retry_rejected(batches.bronze, batches, topic, schemas)
-        follow_up = FollowUp(batches, options.then_build, continuous=False)
+        follow_up = FollowUp(batches, options.build, continuous=False)
         follow_up.build_if_due()
         return _code(batches, follow_up, options)
 
@@ -338,8 +338,13 @@ def status(
     print(found.as_json() if as_json else "\n".join(found.lines()))
 
 
-def _options(topics: Path, **options: Any) -> Options:
-    return Options(topics=read_topics(topics), **options)
+def _options(
+    topics: Path, then_build: str | None, *, continuous: bool, **options: Any
+) -> Options:
+    build = None if then_build is None else Build(then_build, retries=continuous)
+    return Options(
+        topics=read_topics(topics), build=build, continuous=continuous, **options
+    )
 
 
 @contextmanager
@@ -354,8 +359,12 @@ def _batches(options: Options) -> Iterator[Batches]:
     require_room(lake)
     with exclusive_lock(lake, "ingest"), explained():
         note_own(lake, "warehouse", "checkpoints")
+        if options.build is not None:
+            options.build.parse_ahead()
         # By itself it needs no metastore, so that it runs while another process builds.
-        spark = spark_session(has_catalogue=options.then_build is not None)
+        spark = spark_session(has_catalogue=options.build is not None)
+        if options.build is not None:
+            options.build.open_ahead(spark)
         bronze = Bronze(spark, f"{lake}/warehouse")
         batches = Batches(bronze, options.topics, LOGGER, continuous=options.continuous)
         with only_one_anywhere(spark, lake, "ingest"):

@@ -14,6 +14,7 @@ from dbt.cli.main import cli
 from dbt_common.exceptions import DbtRuntimeError
 
 import dbt_single_build
+from lake.errors import TransientError
 
 LOCK = "lock of dbt build"
 INGEST = "lock of ingest"
@@ -140,6 +141,28 @@ def test_other_operation_lets_the_ingest_run(
 ) -> None:
     start(monkeypatch, "run-operation", MACRO="compact")
     assert taken == WRITES
+
+
+@pytest.mark.parametrize("target", [None, "embedded", "thrift"])
+def test_metastore_is_opened_ahead_by_who_holds_its_lock(
+    target: str | None, taken: list[str]
+) -> None:
+    dbt_single_build.open_ahead(None, target)
+    assert taken == ([] if target == "thrift" else [LOCK])
+
+
+def test_metastore_that_another_process_has_is_not_opened_ahead(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def refuse(lake: str, name: str) -> Iterator[None]:
+        raise TransientError("another dbt build")
+        yield
+
+    monkeypatch.setattr(dbt_single_build, "exclusive_lock", refuse)
+    monkeypatch.setattr(dbt_single_build, "_open_metastore", taken.append)
+    dbt_single_build.open_ahead(None, None)
+    assert taken == []
 
 
 @pytest.mark.parametrize("place", ["TARGET_PATH", "STATE", None])
