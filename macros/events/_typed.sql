@@ -4,7 +4,8 @@
     Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds up to
     three digits, an instant as ISO text, and all of them as ISO text with
     `time.precision.mode=isostring`. A number beyond what PostgreSQL can hold (4714 BC to
-    5874897, or 294246 of a timestamp) means infinity.
+    5874897, or 294246 of a timestamp) means infinity. Only ISO text has a hyphen behind its
+    first character; a cast that fails costs Spark an exception, so that none is tried in vain.
 
     `hashed`: SHA-256 in hexadecimal digits, for a column that analysts may compare and not read.
     Trailing blanks of a bpchar are trimmed first, so that equal values have equal hashes.
@@ -21,24 +22,20 @@
     {%- elif type.endswith(' hashed') -%}
         sha2({{ 'rtrim(%s)' % text if type == 'bpchar hashed' else text }}, 256)
     {%- elif type == 'date' -%}
-        coalesce(
-            if(
-                try_cast({{ text }} as int) between -2440588 and 2145042905,
-                date_add(date'1970-01-01', try_cast({{ text }} as int)), null
-            ),
-            try_cast({{ text }} as date)
-        )
+        case
+            when locate('-', {{ text }}, 2) > 0 then try_cast({{ text }} as date)
+            when try_cast({{ text }} as int) between -2440588 and 2145042905
+                then date_add(date'1970-01-01', try_cast({{ text }} as int))
+        end
     {%- elif type.startswith('timestamp') -%}
         {%- set is_coarse = modules.re.fullmatch('timestamp\\([0-3]\\)', type) -%}
         {%- set unit, per_millisecond = ('millis', 1) if is_coarse else ('micros', 1000) -%}
-        coalesce(
-            if(
-                try_cast({{ text }} as bigint) between {{ -210866803200000 * per_millisecond }}
-                and {{ 9223371331200000 * per_millisecond - 1 }},
-                timestamp_{{ unit }}(try_cast({{ text }} as bigint)), null
-            ),
-            try_cast({{ text }} as timestamp)
-        )
+        case
+            when locate('-', {{ text }}, 2) > 0 then try_cast({{ text }} as timestamp)
+            when try_cast({{ text }} as bigint) between {{ -210866803200000 * per_millisecond }}
+                and {{ 9223371331200000 * per_millisecond - 1 }}
+                then timestamp_{{ unit }}(try_cast({{ text }} as bigint))
+        end
     {%- elif type.endswith(' base64') -%}
         {%- set decimal = type.removesuffix(' base64') -%}
         {%- set value = "coalesce(get_json_object(" ~ text ~ ", '$.value'), " ~ text ~ ")" -%}

@@ -74,23 +74,16 @@ texts as (
 sent as (
     select
         *,
-        transform(
-            filter(
-                cast(array(
-                    {%- for column in carried_names %}
-                    struct('{{ column }}' as name, row_image.`{{ column }}` as text){{ ',' if not loop.last }}
-                    {%- endfor %}
-                ) as array<struct<name: string, text: string>>),
-                {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's
-                placeholder comes in base64, that of an array of texts as its one element. #}
-                value -> not is_deleted and coalesce(value.text in (
-                    '{{ placeholder }}',
-                    base64(cast('{{ placeholder }}' as binary)),
-                    '["{{ placeholder }}"]'
-                ), false)
-            ),
-            value -> value.name
-        ) as unavailable_columns
+        {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's placeholder
+        comes in base64, that of an array of texts as its one element. #}
+        {%- set conditions = {} %}
+        {%- for column in carried_names %}
+        {%- do conditions.update({column: (
+            "not is_deleted and row_image.`%s` in ('%s', base64(cast('%s' as binary)), '[\"%s\"]')"
+            % (column, placeholder, placeholder, placeholder)
+        )}) %}
+        {%- endfor %}
+        {{ cdc_lakehouse._columns_where(conditions) | indent(8) }} as unavailable_columns
     from texts
 ),
 
@@ -116,16 +109,13 @@ checked as (
         {{ passed | join(', ') }}, unavailable_columns,
         `{{ table['columns'] | join('`, `') }}`,
         case
-            when not is_deleted then filter(
-                cast(array(
-                    {%- for column in table['columns']
-                        if column not in [key] + key_columns + carried_names %}
-                    if(`{{ column }}` is null and row_image.`{{ column }}` is not null, '{{ column }}', null),
-                    {%- endfor %}
-                    null
-                ) as array<string>),
-                name -> name is not null
-            )
+            {%- set conditions = {} %}
+            {%- for column in table['columns'] if column not in [key] + key_columns + carried_names %}
+            {%- do conditions.update(
+                {column: '`%s` is null and row_image.`%s` is not null' % (column, column)}
+            ) %}
+            {%- endfor %}
+            when not is_deleted then {{ cdc_lakehouse._columns_where(conditions) | indent(12) }}
         end as untyped_columns,
         nullif(concat_ws('; ',
             {%- for column in key_columns %}

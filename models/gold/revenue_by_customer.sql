@@ -34,18 +34,25 @@ orders as (
 {#
     An order shows its customer as it was at the order's last change: the newest is right.
 #}
-customers as (
+newest_customers as (
 
     select
         customer_id,
-        max_by(
-            from_json(customer, 'company_name string, country string'),
-            struct(source_epoch, source_position, order_id)
-        ) as customer
+        max_by(customer, struct(source_epoch, source_position, order_id)) as customer
 
     from orders
 
     group by customer_id
+
+),
+
+customers as (
+
+    select
+        customer_id,
+        from_json(customer, 'company_name string, country string') as customer
+
+    from newest_customers
 
 ),
 
