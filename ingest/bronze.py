@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -116,20 +117,24 @@ class Bronze:
         created leaves a folder without properties, which Hudi cannot
         open, or a table without a commit, which has no columns.
         """
-        for table in tables:
-            timeline = self._timeline(table)
-            if timeline is None:
-                unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
-                self._file_system(unfinished).delete(unfinished, True)
-            if timeline is None or not self._has_columns(timeline, table):
-                # Not by createDataFrame, which starts a Python to make no row.
-                columns = [column.split() for column in columns_of(table).split(", ")]
-                empty = self.spark.range(0).selectExpr(
-                    *(f"cast(null as {kind}) as {name}" for name, kind in columns)
-                )
-                is_new = timeline is None or timeline.empty()
-                mark = Mark() if is_new else self.mark(table)
-                self._append(empty, table, mark, count=0)
+        # Two at a time: a commit waits as long as it works.
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self._create_if_missing, tables))
+
+    def _create_if_missing(self, table: str) -> None:
+        timeline = self._timeline(table)
+        if timeline is None:
+            unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
+            self._file_system(unfinished).delete(unfinished, True)
+        if timeline is None or not self._has_columns(timeline, table):
+            # Not by createDataFrame, which starts a Python to make no row.
+            columns = [column.split() for column in columns_of(table).split(", ")]
+            empty = self.spark.range(0).selectExpr(
+                *(f"cast(null as {kind}) as {name}" for name, kind in columns)
+            )
+            is_new = timeline is None or timeline.empty()
+            mark = Mark() if is_new else self.mark(table)
+            self._append(empty, table, mark, count=0)
 
     def read(self, table: str) -> DataFrame:
         """What a table holds."""

@@ -2,7 +2,7 @@
     Warn of the fields (`unlisted`) that no column holds, whose values are in bronze and in no
     silver row; and, where every event of an increment lost (`lost` selects them), of a restored
     source, whose log starts again below what is stored: its topic needs a higher epoch.
-    Redelivered events lose too, and are not meant.
+    Redelivered events lose too, and are not meant; no event but the increment's is parsed.
 #}
 {% macro _warn_of_source(table, unlisted, lost) -%}
     {%- for field in unlisted | sort -%}
@@ -15,10 +15,15 @@
     {%- if lost -%}
         {%- set query -%}
             select count(*) from (
-                select 1 from {{ table['events'] }}
-                where `{{ table['key'] }}` is not null
-                    and {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
-                group by `{{ table['key'] }}`, source_position, source_epoch
+                select 1 from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(16) }} as seen
+                left semi join (
+                    select source_position, source_epoch from {{ table['events'] }}
+                    where `{{ table['key'] }}` is not null and {{ lost }}
+                ) as arrived
+                    on seen.source_epoch = arrived.source_epoch
+                        and seen.source_position <=> arrived.source_position
+                where {{ cdc_lakehouse.arrived_until_this_run(table['bronze']) }}
+                group by key, source_position, source_epoch
                 having every({{ lost }})
                     and max(kafka_offset) > (select coalesce(max(kafka_offset), -1) from {{ this }})
             )
