@@ -2,7 +2,7 @@
     The newest version of each key, from change events and, with `stored`, the rows that this
     table has of their keys. The stored row is one more event: so first build, increment, full
     refresh and replay are one query. A column's value is the one with the greatest place (see
-    _places).
+    _placed).
 
     Also `fold_unlisted_fields` (of the events, those that no column holds), `fold_replays` (the
     versions do not tell: fold the key again from bronze, see replayed_rows) and, with `stored`,
@@ -18,9 +18,7 @@ events as (
     {{ events | indent(4) }}
 ),
 
-{{ cdc_lakehouse._versions(table, stored, is_bounded) }},
-
-{{ cdc_lakehouse._places(table) }},
+{{ cdc_lakehouse._placed(table, stored, is_bounded) }},
 
 {{ cdc_lakehouse._reduced(table, stored, is_bounded) }},
 
