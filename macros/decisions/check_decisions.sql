@@ -3,23 +3,21 @@
     gone. Stop at a decision that cannot be applied: a snapshot that bronze does not hold would
     delete every older row.
 
-    Note the snapshots that a marker says were complete (see run_bounds), once as many keys have
-    been read at its position as the table had rows: the marker may arrive first. A table that
-    has applied one needs none of lower positions.
+    Decide on the snapshots that a marker says were complete (see run_bounds), once as many keys
+    have been read at its position as the table had rows: the marker may arrive first. A table
+    that has applied one needs none of lower positions.
 #}
 {% macro check_decisions() -%}
-    {%- set decided = [] -%}
-    {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
-        {%- do decided.append(cdc_lakehouse._position_text(named)) -%}
-        {%- if decision not in ['apply', 'ignore'] -%}
-            {{ exceptions.raise_compiler_error(
-                "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
-                ~ named ~ '; it is apply or ignore'
-            ) }}
-        {%- endif -%}
+    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+    {%- set truncates = cdc_lakehouse.decisions('truncates') -%}
+    {%- for position, decision in truncates.items() if decision not in ['apply', 'ignore'] -%}
+        {{ exceptions.raise_compiler_error(
+            "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
+            ~ position ~ '; it is apply or ignore'
+        ) }}
     {%- endfor -%}
-    {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
-        {%- for position in bounds['truncates'] if position not in decided -%}
+    {%- for bronze_table, bound in bounds.items() -%}
+        {%- for position in bound.get('truncates', []) if position not in truncates -%}
             {{ exceptions.raise_compiler_error(
                 'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ position
                 ~ ". Decide what to do about it: dbt build --vars '{cdc_lakehouse_truncates: {\""
@@ -28,39 +26,32 @@
             ) }}
         {%- endfor -%}
     {%- endfor -%}
-    {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
+
     {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
-    {%- if named is not mapping -%}
-        {{ exceptions.raise_compiler_error(
-            variable ~ 'is ' ~ named ~ '; it maps a bronze table to the position of its'
-            ~ ' snapshot, or to a list of them'
-        ) }}
-    {%- endif -%}
-    {%- set sources = {} -%}
+    {%- set snapshots = cdc_lakehouse.decisions('complete_snapshots') -%}
+    {%- set tables = {} -%}
     {%- for source in cdc_lakehouse.bronze_sources() -%}
-        {%- do sources.update({source.name: source.schema ~ '.' ~ source.name}) -%}
+        {%- do tables.update({source.name: source.schema ~ '.' ~ source.name}) -%}
     {%- endfor -%}
-    {%- for bronze_table, given in named.items() -%}
-        {%- if bronze_table not in sources -%}
+    {%- for bronze_table, positions in snapshots.items() -%}
+        {%- if bronze_table not in tables -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "names '" ~ bronze_table ~ "', which is no bronze table; known: "
-                ~ sources | join(', ')
+                ~ tables | join(', ')
             ) }}
         {%- endif -%}
-        {%- set listed = [given] if given is string or given is not iterable else given -%}
-        {%- for position in listed if not modules.re.fullmatch('[0-9a-f:/]+', position | string) -%}
+        {%- for position in positions if not modules.re.fullmatch('[0-9a-f:/]+', position) -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
                 ~ '; a position is a text of source_position, or an LSN as a whole number'
             ) }}
         {%- endfor -%}
-        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
-        {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
+        {%- if bronze_table in bounds -%}
             {%- set found = run_query(
                 'select distinct source_position from '
-                ~ cdc_lakehouse.bronze_events(sources[bronze_table])
+                ~ cdc_lakehouse.bronze_events(tables[bronze_table])
                 ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
-                ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
+                ~ ' and ingest_batch <= ' ~ bounds[bronze_table]['upper']
             ).columns[0].values() -%}
             {%- for position in positions if position not in found -%}
                 {{ exceptions.raise_compiler_error(
@@ -71,7 +62,7 @@
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+
     {%- set counts = [] -%}
     {%- for marker in bounds.get('complete_snapshots', {}).get('markers', []) if marker['table'] in bounds -%}
         {%- set waiting = [] -%}
@@ -89,20 +80,21 @@
             {%- do counts.append(
                 "select '" ~ marker['table'] ~ "', '" ~ marker['position'] ~ "', " ~ marker['rows']
                 ~ ', count(distinct coalesce(key, value)) from '
-                ~ cdc_lakehouse.bronze_events(sources[marker['table']])
+                ~ cdc_lakehouse.bronze_events(tables[marker['table']])
                 ~ " where op = 'r' and source_position = '" ~ marker['position'] ~ "' and topic = '"
                 ~ marker['topic'] ~ "' and ingest_batch <= " ~ bounds[marker['table']]['upper']
             ) -%}
         {%- endif -%}
     {%- endfor -%}
-    {%- set complete = graph.setdefault('cdc_lakehouse.complete_snapshots', {}) -%}
-    {%- for row in (run_query(counts | join(' union all ')) if counts else []) -%}
-        {%- if row[3] | int >= row[2] | int -%}
-            {%- do complete.setdefault(row[0], []).append(row[1]) -%}
+    {%- for bronze_table, position, expected, read in (
+        run_query(counts | join(' union all ')) if counts else []
+    ) -%}
+        {%- if read | int >= expected | int -%}
+            {%- do snapshots.setdefault(bronze_table, []).append(position) -%}
         {%- else -%}
             {%- do log(
-                'snapshot of bronze.' ~ row[0] ~ ' at position ' ~ row[1] ~ ': ' ~ row[3] ~ ' of ' ~ row[2]
-                ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
+                'snapshot of bronze.' ~ bronze_table ~ ' at position ' ~ position ~ ': ' ~ read ~ ' of '
+                ~ expected ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
             ) -%}
         {%- endif -%}
     {%- endfor -%}

@@ -170,7 +170,7 @@ states as (
             key inherits, in this life or one before, is not known from its row. -#}
         max(
             fold_part = 0 and (
-                {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute else [] %}
+                {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze']) if execute else [] %}
                 {%- if snapshots %}
                 coalesce(source_position <= '{{ snapshots[-1] }}', true) or
                 {%- endif %}

@@ -6,7 +6,7 @@
 {% macro _record_progress() -%}
     {%- set progress = {} -%}
     {%- for input in cdc_lakehouse.inputs_of(model) -%}
-        {%- for name, batch in cdc_lakehouse._upper_bounds(input).items() -%}
+        {%- for name, batch in input['upper'].items() -%}
             {%- do progress.update({'read_to.' ~ name: batch}) -%}
         {%- endfor -%}
     {%- endfor -%}
@@ -14,7 +14,7 @@
         {%- do progress.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
     {%- endif -%}
     {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
+        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
         {%- if positions -%}
             {%- do progress.update({'complete_snapshots.' ~ bronze_table: positions | join(' ')}) -%}
         {%- endif -%}

@@ -15,7 +15,7 @@ union all
 left semi join {{ keys }} as wanted
     on history.{{ key }} = wanted.{{ key }}
 {%- endif %}
-{%- for position in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
+{%- for position in cdc_lakehouse.complete_snapshots(table['bronze']) if execute %}
 union all
 {{ cdc_lakehouse._missing_rows(events, table, position, bound, keys) }}
 {%- endfor %}
