@@ -16,8 +16,6 @@
     'kafka_offset': 'max(part.first_offset)',
     'topic_generation': 'max(coalesce(snapshot.topic_generation, history.topic_generation))',
     'op': "'r'",
-    'is_deleted': 'true',
-    table['key']: 'history.' ~ key,
 } -%}
 {%- set read_columns = "topic_generation, topic_partition, kafka_offset, source_epoch, source_position, source_lsn,
             source_ts, ingested_at, ingest_batch" -%}
@@ -39,7 +37,7 @@
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
-    {{ cdc_lakehouse._event_values(table, values, 'max(snapshot.%s)') }}
+    {{ cdc_lakehouse._event_values(table, 'history.' ~ key, values, 'max(snapshot.%s)') }}
 from (
     select
         events.{{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,

@@ -9,9 +9,8 @@
 #}
 {% macro replayed_rows(table, keys) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set events = cdc_lakehouse._events_of_keys('events', table, keys) -%}
     {%- set rows = [cdc_lakehouse.scratch_rows(
-        'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table, keys), table)
+        'replay_0', cdc_lakehouse.folded_rows(cdc_lakehouse.change_history('events', table, keys), table)
     )] -%}
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- set at = namespace(is_done=false) -%}
@@ -19,7 +18,6 @@
         {%- set previous = cdc_lakehouse._previous_keys('previous_' ~ step, table, rows[-1]) -%}
         {%- if previous -%}
             {%- set wanted = '(select previous_key as ' ~ key ~ ' from ' ~ previous ~ ')' -%}
-            {%- set events = cdc_lakehouse._events_of_keys('events_' ~ step, table, wanted) -%}
             {%- set history -%}
                 select
                     {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
@@ -29,7 +27,7 @@
                     previous.fold_bound_epoch,
                     previous.fold_bound_position,
                     previous.fold_bound_at
-                from ({{ cdc_lakehouse.change_history(events, table, wanted) }}) as history
+                from ({{ cdc_lakehouse.change_history('events_' ~ step, table, wanted) }}) as history
                 inner join {{ previous }} as previous
                     on history.{{ key }} = previous.previous_key
             {%- endset -%}
