@@ -38,11 +38,12 @@
     {%- endif -%}
     {%- do properties.update(config.get('tblproperties') or {}) -%}
     {%- set stored_as = [properties['type']] -%}
-    {%- if config.get('partition_by') -%}
-        {%- do stored_as.append('partition ' ~ config.get('partition_by')) -%}
-    {%- endif -%}
-    {%- for name in ['hoodie.index.type', 'hoodie.bucket.index.num.buckets'] if name in properties -%}
-        {%- do stored_as.append(name ~ ' ' ~ properties[name]) -%}
+    {%- for name, value in [
+        ('partition', config.get('partition_by')),
+        ('hoodie.index.type', properties.get('hoodie.index.type')),
+        ('hoodie.bucket.index.num.buckets', properties.get('hoodie.bucket.index.num.buckets')),
+    ] if value -%}
+        {%- do stored_as.append(name ~ ' ' ~ value) -%}
     {%- endfor -%}
     {%- do properties.update({'lakehouse.stored_as': stored_as | join(', ')}) -%}
     {{ return(properties) }}
