@@ -10,10 +10,10 @@
 {% macro check_decisions() -%}
     {%- set bounds = cdc_lakehouse.run_bounds() -%}
     {%- set truncates = cdc_lakehouse.decisions('truncates') -%}
-    {%- for position, decision in truncates.items() if decision not in ['apply', 'ignore'] -%}
+    {%- for named, decision in var('cdc_lakehouse_truncates', {}).items() if decision not in ['apply', 'ignore'] -%}
         {{ exceptions.raise_compiler_error(
             "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
-            ~ position ~ '; it is apply or ignore'
+            ~ named ~ '; it is apply or ignore'
         ) }}
     {%- endfor -%}
     {%- for bronze_table, bound in bounds.items() -%}
@@ -29,10 +29,8 @@
 
     {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
     {%- set snapshots = cdc_lakehouse.decisions('complete_snapshots') -%}
-    {%- set tables = {} -%}
-    {%- for source in cdc_lakehouse.bronze_sources() -%}
-        {%- do tables.update({source.name: source.schema ~ '.' ~ source.name}) -%}
-    {%- endfor -%}
+    {%- set tables = cdc_lakehouse.bronze_sources() -%}
+    {%- set looked_for = [] -%}
     {%- for bronze_table, positions in snapshots.items() -%}
         {%- if bronze_table not in tables -%}
             {{ exceptions.raise_compiler_error(
@@ -46,56 +44,49 @@
                 ~ '; a position is a text of source_position, or an LSN as a whole number'
             ) }}
         {%- endfor -%}
-        {%- if bronze_table in bounds -%}
-            {%- set found = run_query(
-                'select distinct source_position from '
-                ~ cdc_lakehouse.bronze_events(tables[bronze_table])
-                ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
-                ~ ' and ingest_batch <= ' ~ bounds[bronze_table]['upper']
-            ).columns[0].values() -%}
-            {%- for position in positions if position not in found -%}
-                {{ exceptions.raise_compiler_error(
-                    variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
-                    ~ ', which holds no snapshot read with it'
-                    ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
-                ) }}
-            {%- endfor -%}
-        {%- endif -%}
+        {%- for position in positions if bronze_table in bounds -%}
+            {%- do looked_for.append({'table': bronze_table, 'position': position, 'rows': 1}) -%}
+        {%- endfor -%}
     {%- endfor -%}
-
-    {%- set counts = [] -%}
-    {%- for marker in bounds.get('complete_snapshots', {}).get('markers', []) if marker['table'] in bounds -%}
-        {%- set waiting = [] -%}
+    {%- set markers = bounds.get('complete_snapshots', {}).get('markers', []) -%}
+    {%- for marker in markers if marker['table'] in bounds -%}
+        {%- set applied = [] -%}
         {%- for node in graph.nodes.values() if node.unique_id in selected_resources
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
-            {%- set applied = cdc_lakehouse.progress(
-                api.Relation.create(schema=node.schema, identifier=node.alias)
-            ).get('complete_snapshots.' ~ marker['table'], '').split() -%}
-            {%- if marker['position'] > (applied | max | default('', true)) -%}
-                {%- do waiting.append(node) -%}
-            {%- endif -%}
+            {%- set recorded = cdc_lakehouse.progress(node).get('complete_snapshots.' ~ marker['table'], '') -%}
+            {%- do applied.append(recorded.split() | max | default('', true)) -%}
         {%- endfor -%}
-        {%- if waiting -%}
-            {%- do counts.append(
-                "select '" ~ marker['table'] ~ "', '" ~ marker['position'] ~ "', " ~ marker['rows']
-                ~ ', count(distinct coalesce(key, value)) from '
-                ~ cdc_lakehouse.bronze_events(tables[marker['table']])
-                ~ " where op = 'r' and source_position = '" ~ marker['position'] ~ "' and topic = '"
-                ~ marker['topic'] ~ "' and ingest_batch <= " ~ bounds[marker['table']]['upper']
-            ) -%}
-        {%- endif -%}
+        {%- if applied and marker['position'] > applied | min -%}{%- do looked_for.append(marker) -%}{%- endif -%}
     {%- endfor -%}
-    {%- for bronze_table, position, expected, read in (
+
+    {%- set counts = [] -%}
+    {%- for snapshot in looked_for -%}
+        {%- do counts.append(
+            "select '" ~ snapshot['table'] ~ "', '" ~ snapshot['position'] ~ "', " ~ snapshot['rows']
+            ~ (', count(distinct coalesce(key, value)), true' if snapshot in markers else ', count(*), false')
+            ~ ' from ' ~ cdc_lakehouse.bronze_events(tables[snapshot['table']])
+            ~ " where op = 'r' and source_position = '" ~ snapshot['position'] ~ "'"
+            ~ (" and topic = '" ~ snapshot['topic'] ~ "'" if snapshot in markers else '')
+            ~ ' and ingest_batch <= ' ~ bounds[snapshot['table']]['upper']
+        ) -%}
+    {%- endfor -%}
+    {%- for bronze_table, position, expected, read, is_marked in (
         run_query(counts | join(' union all ')) if counts else []
     ) -%}
-        {%- if read | int >= expected | int -%}
-            {%- do snapshots.setdefault(bronze_table, []).append(position) -%}
-        {%- else -%}
+        {%- if read < expected and is_marked -%}
             {%- do log(
                 'snapshot of bronze.' ~ bronze_table ~ ' at position ' ~ position ~ ': ' ~ read ~ ' of '
                 ~ expected ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
             ) -%}
+        {%- elif read < expected -%}
+            {{ exceptions.raise_compiler_error(
+                variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
+                ~ ', which holds no snapshot read with it'
+                ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
+            ) }}
+        {%- elif is_marked -%}
+            {%- do snapshots.setdefault(bronze_table, []).append(position) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

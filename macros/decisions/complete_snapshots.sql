@@ -4,11 +4,7 @@
     (see check_decisions), and those that this model's table has applied before.
 #}
 {% macro complete_snapshots(bronze_table) -%}
-    {%- set positions = cdc_lakehouse.decisions('complete_snapshots').get(bronze_table, []) | list -%}
-    {%- for position in cdc_lakehouse.progress(this).get(
-        'complete_snapshots.' ~ bronze_table, ''
-    ).split() -%}
-        {%- do positions.append(cdc_lakehouse._position_text(position)) -%}
-    {%- endfor -%}
-    {{ return(positions | unique | sort) }}
+    {%- set recorded = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
+    {%- set decided = cdc_lakehouse.decisions('complete_snapshots').get(bronze_table, []) -%}
+    {{ return((decided + cdc_lakehouse._positions(recorded)) | unique | sort) }}
 {%- endmacro %}

@@ -7,24 +7,18 @@
 {% macro decisions(kind) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.decisions', {}) -%}
     {%- if kind in memory -%}{{ return(memory[kind]) }}{%- endif -%}
-    {%- set variable = 'cdc_lakehouse_' ~ kind -%}
-    {%- set given = var(variable, {}) -%}
+    {%- set given = var('cdc_lakehouse_' ~ kind, {}) -%}
     {%- if given is not mapping -%}
         {{ exceptions.raise_compiler_error(
-            "variable '" ~ variable ~ "' is " ~ given ~ '; it maps '
-            ~ {'truncates': 'positions to apply or ignore',
-               'complete_snapshots': 'a bronze table to the position of its snapshot, or to a list of them'}[kind]
+            "variable 'cdc_lakehouse_" ~ kind ~ "' is " ~ given ~ '; it maps '
+            ~ ('a position to a decision' if kind == 'truncates'
+                else 'a bronze table to the position of its snapshot, or to a list of them')
         ) }}
     {%- endif -%}
-    {%- set decisions = {} -%}
-    {%- for name, value in given.items() -%}
-        {%- if kind == 'truncates' -%}
-            {%- do decisions.update({cdc_lakehouse._position_text(name): value}) -%}
-        {%- else -%}
-            {%- for position in ([value] if value is string or value is not iterable else value) -%}
-                {%- do decisions.setdefault(name, []).append(cdc_lakehouse._position_text(position)) -%}
-            {%- endfor -%}
-        {%- endif -%}
+    {%- set decisions = dict(zip(cdc_lakehouse._positions(given), given.values())) if kind == 'truncates' else {} -%}
+    {%- for name, value in given.items() if kind == 'complete_snapshots' -%}
+        {%- set listed = [value] if value is string or value is not iterable else value -%}
+        {%- do decisions.update({name: cdc_lakehouse._positions(listed)}) -%}
     {%- endfor -%}
     {%- do memory.update({kind: decisions}) -%}
     {{ return(decisions) }}
