@@ -13,13 +13,11 @@
             {%- set upper = cdc_lakehouse.run_bounds().get(source[1], {}).get('upper', 0) -%}
             {%- do inputs.append({'name': source[1], 'upper': {source[1]: upper}}) -%}
         {%- else -%}
-            {%- set relation = api.Relation.create(
-                schema=parent.schema, identifier=parent.alias, type='table'
-            ) -%}
             {%- set upper = {} -%}
-            {%- for name, value in cdc_lakehouse.progress(relation).items() if name[:8] == 'read_to.' -%}
+            {%- for name, value in cdc_lakehouse.progress(parent).items() if name[:8] == 'read_to.' -%}
                 {%- do upper.update({parent.name ~ name[7:]: value | int}) -%}
             {%- endfor -%}
+            {%- set relation = parent.schema ~ '.' ~ parent.alias -%}
             {%- do inputs.append({'name': parent.name, 'relation': relation, 'upper': upper}) -%}
         {%- endfor -%}
     {%- endfor -%}

@@ -18,9 +18,7 @@
         {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
         {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
         {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
-            {%- set recorded = cdc_lakehouse.progress(
-                api.Relation.create(schema=node.schema, identifier=node.alias)
-            ) -%}
+            {%- set recorded = cdc_lakehouse.progress(node) -%}
             {%- for id in node.depends_on.nodes if id in graph.nodes -%}
                 {%- for _, name in graph.nodes[id].sources or [] -%}
                     {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
@@ -29,12 +27,11 @@
         {%- endif -%}
     {%- endfor -%}
     {%- set queries = [] -%}
-    {%- for source in cdc_lakehouse.bronze_sources() if source.name in read -%}
-        {%- set table = source.schema ~ '.' ~ source.name -%}
+    {%- for name, table in cdc_lakehouse.bronze_sources().items() if name in read -%}
         {%- set query -%}
-            {%- if source.name == 'complete_snapshots' -%}
+            {%- if name == 'complete_snapshots' -%}
             select
-                '{{ source.name }}', max(ingest_batch),
+                '{{ name }}', max(ingest_batch),
                 to_json(sort_array(collect_set(named_struct(
                     'position', source_position, 'id', event_id, 'relation', '{{ table }}',
                     'table', bronze_table, 'topic', table_topic, 'rows', row_count
@@ -51,10 +48,10 @@
                 {#- they become text of statements #}
                 and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
             {%- else -%}
-            {%- set lower = read_to['selected'][source.name] | min if source.name in read_to['selected']
-                else read_to['others'].get(source.name, [0]) | max -%}
+            {%- set lower = read_to['selected'][name] | min if name in read_to['selected']
+                else read_to['others'].get(name, [0]) | max -%}
             select
-                '{{ source.name }}', coalesce(max(ingest_batch), {{ lower }}),
+                '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
                 to_json(collect_set(case when op = 't' then source_position end))
             from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
             where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
