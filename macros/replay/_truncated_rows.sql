@@ -1,10 +1,12 @@
 {#
-    A delete event for each key of `rows` that the truncates at some positions took away: a
-    truncate has no key of its own. Without an offset, because the partition that it came in says
-    nothing of the rows'.
+    More rows of a union: a delete event for each key of `rows` that the truncates at some
+    positions took away, as a truncate has no key of its own. Without an offset, because the
+    partition that it came in says nothing of the rows'.
 #}
 {% macro _truncated_rows(table, rows, arrived, positions) -%}
 {%- set key = 'existing.`' ~ table['key'] ~ '`' -%}
+{%- if positions -%}
+union all
 select distinct
     {{ cdc_lakehouse._event_values(table, key, {
         'event_id': "concat(truncates.event_id, '-', " ~ key ~ ')',
@@ -23,4 +25,5 @@ where
     and truncates.source_position in ('{{ positions | join("', '") }}')
     and {{ arrived | replace('ingest_', 'truncates.ingest_') }}
     and {{ key }} is not null
+{%- endif -%}
 {%- endmacro %}

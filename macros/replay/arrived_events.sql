@@ -11,12 +11,10 @@ select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ has_arrived }}
 {%- if truncates %}
-union all
 {{ cdc_lakehouse._truncated_rows(
     table, '(select * from ' ~ events ~ ' where ' ~ has_arrived ~ ')',
     cdc_lakehouse.arrived_until_this_run(table['bronze']), truncates
 ) }}
-union all
 {{ cdc_lakehouse._truncated_rows(table, rows, arrived, truncates) }}
 {%- endif %}
 {%- endmacro %}
