@@ -11,17 +11,6 @@
 {% macro _placed(table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set columns = table['carried'] + table['others'] -%}
-{% if stored -%}
-stored as (
-    select
-        target.{{ key }}, target.{{ cdc_lakehouse.position_columns() | join(', target.') }},
-        target.carried_columns
-    from {{ stored }} as target
-    left semi join (select distinct {{ key }} from events) as touched
-        on target.{{ key }} = touched.{{ key }}
-),
-
-{% endif -%}
 versions as (
     select
         {{ key }}, 0 as fold_part, event_id, {{ cdc_lakehouse.position_columns()[:-2] | join(', ') }},
@@ -36,13 +25,15 @@ versions as (
     {%- if stored %}
     union all
     select
-        stored.{{ key }}, version.fold_part, null as event_id,
+        target.{{ key }}, version.fold_part, null as event_id,
         version.{{ cdc_lakehouse.position_columns() | join(', version.') }},
         version.unavailable_columns,
         null as fields,
         {%- for column in columns %} null as `{{ column }}`,{% endfor %}
         version.fold_stored_columns
-    from stored
+    from {{ stored }} as target
+    left semi join (select distinct {{ key }} from events) as touched
+        on target.{{ key }} = touched.{{ key }}
     lateral view inline(concat(
         array(struct(
             1 as fold_part, {{ cdc_lakehouse.position_columns() | join(', ') }},
