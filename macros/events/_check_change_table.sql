@@ -40,16 +40,15 @@
             "setting 'source_names' under meta is " ~ given ~ '; it maps columns to their names at'
             ~ " the source, each once, without quotes, '?' and '\\\\'"),
     ] | selectattr(0) | map('last') | list -%}
-    {%- for column in ([key] if parts else []) + columns | list -%}
-        {%- if column | lower in taken
-            or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
-            {%- do errors.append(
-                "setting 'columns' under meta names '" ~ column
-                ~ "', which no column here can be called: give it a name of letters, digits and"
-                ~ " underscores that is not taken, and the source's under 'source_names'"
-            ) -%}
-        {%- endif -%}
-        {%- do taken.append(column | lower) -%}
+    {%- set own = ([key] if parts else []) + columns | list -%}
+    {%- set taken = (taken + own) | map('lower') | list -%}
+    {%- for column in own if taken.count(column | lower) > 1
+        or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
+        {%- do errors.append(
+            "setting 'columns' under meta names '" ~ column
+            ~ "', which no column here can be called: give it a name of letters, digits and"
+            ~ " underscores that is not taken, and the source's under 'source_names'"
+        ) -%}
     {%- endfor -%}
     {%- for column, type in columns.items() if type not in types and not modules.re.fullmatch(
         'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type

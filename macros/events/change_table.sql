@@ -17,17 +17,14 @@
     {%- set meta = node.config.meta -%}
     {%- set parts = meta.get('key_columns', []) -%}
     {%- set columns = dict({meta['key']: 'string'} if parts else {}, **meta['columns']) -%}
-    {%- set carried = [] -%}
-    {%- for column, type in columns.items()
-        if type.removesuffix(' hashed') in ['string', 'json', 'bpchar'] and column != meta['key'] -%}
-        {%- do carried.append(column) -%}
-    {%- endfor -%}
+    {%- set carried = columns.items() | rejectattr(0, 'equalto', meta['key']) | selectattr(1, 'in', [
+        'string', 'json', 'bpchar', 'string hashed', 'bpchar hashed'
+    ]) | map('first') | list -%}
     {%- set source = graph.sources[node.depends_on.nodes[0]] -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts, 'carried': carried,
         'source_names': dict(zip(meta['columns'], meta['columns']), **meta.get('source_names', {})),
-        'bronze': source.name,
-        'bronze_relation': source.schema ~ '.' ~ source.name, 'name': node.name,
+        'bronze': source.name, 'bronze_relation': source.schema ~ '.' ~ source.name, 'name': node.name,
         'events': events | string,
         'others': columns | reject('in', carried + [meta['key']]) | list
     }) }}

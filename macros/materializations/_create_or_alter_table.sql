@@ -33,7 +33,7 @@
     {%- set stored = cdc_lakehouse.stored_columns(relation) -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
     {%- set added = [] -%}
-    {%- set widened = {} -%}
+    {%- set widened = [] -%}
     {%- for column, type in wanted.items() -%}
         {%- if column not in stored -%}
             {%- do added.append('`' ~ column ~ '` ' ~ type) -%}
@@ -52,7 +52,7 @@
                     ~ " --args '{table: " ~ relation.schema ~ '.' ~ relation.identifier ~ "}' (docs/runbook.md)"
                 ) }}
             {%- endif -%}
-            {%- do widened.update({column: type}) -%}
+            {%- do widened.append('alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
@@ -74,18 +74,13 @@
             ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
         ) }}
     {%- elif mode == 'append_new_columns' and (added or widened) -%}
-        {%- set statements = ['delete from ' ~ relation ~ ' where false'] -%}
-        {%- for column, type in widened.items() -%}
-            {%- do statements.append('alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type) -%}
+        {%- set wider = ['set hoodie.schema.on.read.enable = true'] + widened
+            + ['set hoodie.schema.on.read.enable = false'] -%}
+        {%- set more = ['alter table ' ~ relation ~ ' add columns (' ~ added | join(', ') ~ ')'] -%}
+        {%- for sql in ['delete from ' ~ relation ~ ' where false']
+            + (wider if widened else []) + (more if added else []) -%}
+            {%- do cdc_lakehouse.run_statement(sql) -%}
         {%- endfor -%}
-        {%- if widened -%}
-            {%- do statements.insert(1, 'set hoodie.schema.on.read.enable = true') -%}
-            {%- do statements.append('set hoodie.schema.on.read.enable = false') -%}
-        {%- endif -%}
-        {%- if added -%}
-            {%- do statements.append('alter table ' ~ relation ~ ' add columns (' ~ added | join(', ') ~ ')') -%}
-        {%- endif -%}
-        {%- for sql in statements -%}{%- do cdc_lakehouse.run_statement(sql) -%}{%- endfor -%}
     {%- endif -%}
     {%- if not existing or mode == 'append_new_columns' -%}
         {%- do stored.update(wanted) -%}

@@ -25,9 +25,8 @@
         'hoodie.keep.min.commits': '75',
         'hoodie.keep.max.commits': '95',
     } -%}
-    {%- if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
-        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
-    {%- endif -%}
+    {%- set is_silver = config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
+    {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'} if is_silver else {}) -%}
     {%- if config.get('partition_by') -%}
         {%- do properties.update({
             'hoodie.index.type': 'GLOBAL_SIMPLE',
