@@ -1,18 +1,10 @@
 {#
-    The positions of the truncates to apply to this model's table: those of the variable
-    `cdc_lakehouse_truncates`, and those applied before that it does not say to ignore.
+    The positions of the truncates to apply to this model's table, oldest first: those of the
+    variable `cdc_lakehouse_truncates`, and those applied before that it does not say to ignore.
 #}
 {% macro applied_truncates() -%}
-    {%- set decisions = {} -%}
-    {%- for position in cdc_lakehouse.progress(this).get('truncates', '').split() -%}
-        {%- do decisions.update({cdc_lakehouse._position_text(position): 'apply'}) -%}
-    {%- endfor -%}
-    {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
-        {%- do decisions.update({cdc_lakehouse._position_text(named): decision}) -%}
-    {%- endfor -%}
-    {%- set positions = [] -%}
-    {%- for position, decision in decisions.items() if decision == 'apply' -%}
-        {%- do positions.append(position) -%}
-    {%- endfor -%}
-    {{ return(positions | sort) }}
+    {%- set recorded = cdc_lakehouse.progress(this).get('truncates', '').split() -%}
+    {%- set decisions = dict.fromkeys(cdc_lakehouse._positions(recorded), 'apply') -%}
+    {%- do decisions.update(cdc_lakehouse.decisions('truncates')) -%}
+    {{ return(decisions.items() | selectattr(1, 'equalto', 'apply') | map('first') | sort) }}
 {%- endmacro %}

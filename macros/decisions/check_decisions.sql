@@ -3,23 +3,21 @@
     gone. Stop at a decision that cannot be applied: a snapshot that bronze does not hold would
     delete every older row.
 
-    Note the snapshots that a marker says were complete (see run_bounds), once as many keys have
-    been read at its position as the table had rows: the marker may arrive first. A table that
-    has applied one needs none of lower positions.
+    Decide on the snapshots that a marker says were complete (see run_bounds), once as many keys
+    have been read at its position as the table had rows: the marker may arrive first. A table
+    that has applied one needs none of lower positions.
 #}
 {% macro check_decisions() -%}
-    {%- set decided = [] -%}
-    {%- for named, decision in cdc_lakehouse.decisions('truncates').items() -%}
-        {%- do decided.append(cdc_lakehouse._position_text(named)) -%}
-        {%- if decision not in ['apply', 'ignore'] -%}
-            {{ exceptions.raise_compiler_error(
-                "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
-                ~ named ~ '; it is apply or ignore'
-            ) }}
-        {%- endif -%}
+    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+    {%- set truncates = cdc_lakehouse.decisions('truncates') -%}
+    {%- for named, decision in var('cdc_lakehouse_truncates', {}).items() if decision not in ['apply', 'ignore'] -%}
+        {{ exceptions.raise_compiler_error(
+            "variable 'cdc_lakehouse_truncates' says '" ~ decision ~ "' for position "
+            ~ named ~ '; it is apply or ignore'
+        ) }}
     {%- endfor -%}
-    {%- for bronze_table, bounds in cdc_lakehouse.run_bounds().items() -%}
-        {%- for position in bounds['truncates'] if position not in decided -%}
+    {%- for bronze_table, bound in bounds.items() -%}
+        {%- for position in bound.get('truncates', []) if position not in truncates -%}
             {{ exceptions.raise_compiler_error(
                 'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ position
                 ~ ". Decide what to do about it: dbt build --vars '{cdc_lakehouse_truncates: {\""
@@ -28,82 +26,67 @@
             ) }}
         {%- endfor -%}
     {%- endfor -%}
-    {%- set named = cdc_lakehouse.decisions('complete_snapshots') -%}
+
     {%- set variable = "variable 'cdc_lakehouse_complete_snapshots' " -%}
-    {%- if named is not mapping -%}
-        {{ exceptions.raise_compiler_error(
-            variable ~ 'is ' ~ named ~ '; it maps a bronze table to the position of its'
-            ~ ' snapshot, or to a list of them'
-        ) }}
-    {%- endif -%}
-    {%- set sources = {} -%}
-    {%- for source in cdc_lakehouse.bronze_sources() -%}
-        {%- do sources.update({source.name: source.schema ~ '.' ~ source.name}) -%}
-    {%- endfor -%}
-    {%- for bronze_table, given in named.items() -%}
-        {%- if bronze_table not in sources -%}
+    {%- set snapshots = cdc_lakehouse.decisions('complete_snapshots') -%}
+    {%- set tables = cdc_lakehouse.bronze_sources() -%}
+    {%- set looked_for = [] -%}
+    {%- for bronze_table, positions in snapshots.items() -%}
+        {%- if bronze_table not in tables -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "names '" ~ bronze_table ~ "', which is no bronze table; known: "
-                ~ sources | join(', ')
+                ~ tables | join(', ')
             ) }}
         {%- endif -%}
-        {%- set listed = [given] if given is string or given is not iterable else given -%}
-        {%- for position in listed if not modules.re.fullmatch('[0-9a-f:/]+', position | string) -%}
+        {%- for position in positions if not modules.re.fullmatch('[0-9a-f:/]+', position) -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
                 ~ '; a position is a text of source_position, or an LSN as a whole number'
             ) }}
         {%- endfor -%}
-        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) -%}
-        {%- if positions and bronze_table in cdc_lakehouse.run_bounds() -%}
-            {%- set found = run_query(
-                'select distinct source_position from '
-                ~ cdc_lakehouse.bronze_events(sources[bronze_table])
-                ~ " where op = 'r' and source_position in ('" ~ positions | join("', '") ~ "')"
-                ~ ' and ingest_batch <= ' ~ cdc_lakehouse.run_bounds()[bronze_table]['upper']
-            ).columns[0].values() -%}
-            {%- for position in positions if position not in found -%}
-                {{ exceptions.raise_compiler_error(
-                    variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
-                    ~ ', which holds no snapshot read with it'
-                    ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
-                ) }}
-            {%- endfor -%}
-        {%- endif -%}
+        {%- for position in positions if bronze_table in bounds -%}
+            {%- do looked_for.append({'table': bronze_table, 'position': position, 'rows': 1}) -%}
+        {%- endfor -%}
     {%- endfor -%}
-    {%- set bounds = cdc_lakehouse.run_bounds() -%}
-    {%- set counts = [] -%}
-    {%- for marker in bounds.get('complete_snapshots', {}).get('markers', []) if marker['table'] in bounds -%}
-        {%- set waiting = [] -%}
+    {%- set markers = bounds.get('complete_snapshots', {}).get('markers', []) -%}
+    {%- for marker in markers if marker['table'] in bounds -%}
+        {%- set applied = [] -%}
         {%- for node in graph.nodes.values() if node.unique_id in selected_resources
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
-            {%- set applied = cdc_lakehouse.progress(
-                api.Relation.create(schema=node.schema, identifier=node.alias)
-            ).get('complete_snapshots.' ~ marker['table'], '').split() -%}
-            {%- if marker['position'] > (applied | max | default('', true)) -%}
-                {%- do waiting.append(node) -%}
-            {%- endif -%}
+            {%- set recorded = cdc_lakehouse.progress(node).get('complete_snapshots.' ~ marker['table'], '') -%}
+            {%- do applied.append(recorded.split() | max | default('', true)) -%}
         {%- endfor -%}
-        {%- if waiting -%}
-            {%- do counts.append(
-                "select '" ~ marker['table'] ~ "', '" ~ marker['position'] ~ "', " ~ marker['rows']
-                ~ ', count(distinct coalesce(key, value)) from '
-                ~ cdc_lakehouse.bronze_events(sources[marker['table']])
-                ~ " where op = 'r' and source_position = '" ~ marker['position'] ~ "' and topic = '"
-                ~ marker['topic'] ~ "' and ingest_batch <= " ~ bounds[marker['table']]['upper']
-            ) -%}
-        {%- endif -%}
+        {%- if applied and marker['position'] > applied | min -%}{%- do looked_for.append(marker) -%}{%- endif -%}
     {%- endfor -%}
-    {%- set complete = graph.setdefault('cdc_lakehouse.complete_snapshots', {}) -%}
-    {%- for row in (run_query(counts | join(' union all ')) if counts else []) -%}
-        {%- if row[3] | int >= row[2] | int -%}
-            {%- do complete.setdefault(row[0], []).append(row[1]) -%}
-        {%- else -%}
+
+    {%- set counts = [] -%}
+    {%- for snapshot in looked_for -%}
+        {%- do counts.append(
+            "select '" ~ snapshot['table'] ~ "', '" ~ snapshot['position'] ~ "', " ~ snapshot['rows']
+            ~ (', count(distinct coalesce(key, value)), true' if snapshot in markers else ', count(*), false')
+            ~ ' from ' ~ cdc_lakehouse.bronze_events(tables[snapshot['table']])
+            ~ " where op = 'r' and source_position = '" ~ snapshot['position'] ~ "'"
+            ~ (" and topic = '" ~ snapshot['topic'] ~ "'" if snapshot in markers else '')
+            ~ ' and ingest_batch <= ' ~ bounds[snapshot['table']]['upper']
+        ) -%}
+    {%- endfor -%}
+    {%- for bronze_table, position, expected, read, is_marked in (
+        run_query(counts | join(' union all ')) if counts else []
+    ) -%}
+        {%- if read < expected and is_marked -%}
             {%- do log(
-                'snapshot of bronze.' ~ row[0] ~ ' at position ' ~ row[1] ~ ': ' ~ row[3] ~ ' of ' ~ row[2]
-                ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
+                'snapshot of bronze.' ~ bronze_table ~ ' at position ' ~ position ~ ': ' ~ read ~ ' of '
+                ~ expected ~ ' rows have arrived; rows that it lacks are kept until all have', info=true
             ) -%}
+        {%- elif read < expected -%}
+            {{ exceptions.raise_compiler_error(
+                variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table
+                ~ ', which holds no snapshot read with it'
+                ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
+            ) }}
+        {%- elif is_marked -%}
+            {%- do snapshots.setdefault(bronze_table, []).append(position) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

@@ -14,37 +14,41 @@
     ] -%}
     {%- set columns = meta.get('columns') if meta.get('columns') is mapping else {} -%}
     {%- set key = meta.get('key') -%}
-    {%- set errors = [] -%}
-    {%- for setting in meta if setting not in known -%}
-        {%- do errors.append("unknown setting '" ~ setting ~ "' under meta; known: " ~ known | join(', ')) -%}
-    {%- endfor -%}
     {%- set parts = meta.get('key_columns') -%}
     {%- set has_parts = parts is sequence and parts is not string and parts | length > 1 -%}
-    {%- for is_wrong, error in [
-        (not columns, "'columns' under meta must map each column to its type"),
+    {%- set unknown = meta | reject('in', known) | list -%}
+    {%- set strays = (parts if has_parts else []) | reject('in', columns) | list -%}
+    {%- set given = meta.get('source_names', {}) -%}
+    {%- set names = dict(zip(columns, columns)) -%}
+    {%- do names.update(given if given is mapping else {}) -%}
+    {%- set errors = [
+        (unknown, "unknown setting '" ~ unknown | join("', '") ~ "' under meta; known: " ~ known | join(', ')),
+        (not columns, "setting 'columns' under meta must map each column to its type"),
         ('key_columns' not in meta and key not in columns,
-            "'key' under meta is '" ~ key ~ "', which is none of its columns"),
-        ('key_columns' in meta and not has_parts, "'key_columns' under meta must list two columns or more"),
-        (has_parts and (not key or key in columns), "'key' under meta is '" ~ key
+            "setting 'key' under meta is '" ~ key ~ "', which is none of its columns"),
+        ('key_columns' in meta and not has_parts,
+            "setting 'key_columns' under meta must list two columns or more"),
+        (has_parts and (not key or key in columns), "setting 'key' under meta is '" ~ key
             ~ "'; beside 'key_columns' it must name a column that the source has not"),
-    ] if is_wrong -%}
-        {%- do errors.append('setting ' ~ error) -%}
-    {%- endfor -%}
-    {%- for part in (parts if has_parts else []) if part not in columns -%}
+        (strays, "setting 'key_columns' under meta names '" ~ strays | join("', '")
+            ~ "', which is none of its columns"),
+        (given is not mapping
+            or names | length > columns | length
+            or names.values() | unique(case_sensitive=true) | list | length < names | length
+            or '' in names.values()
+            or modules.re.search("['`?\\\\]", names.values() | join),
+            "setting 'source_names' under meta is " ~ given ~ '; it maps columns to their names at'
+            ~ " the source, each once, without quotes, '?' and '\\\\'"),
+    ] | selectattr(0) | map('last') | list -%}
+    {%- set own = ([key] if parts else []) + columns | list -%}
+    {%- set taken = (taken + own) | map('lower') | list -%}
+    {%- for column in own if taken.count(column | lower) > 1
+        or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
         {%- do errors.append(
-            "setting 'key_columns' under meta names '" ~ part ~ "', which is none of its columns"
+            "setting 'columns' under meta names '" ~ column
+            ~ "', which no column here can be called: give it a name of letters, digits and"
+            ~ " underscores that is not taken, and the source's under 'source_names'"
         ) -%}
-    {%- endfor -%}
-    {%- for column in ([key] if parts else []) + columns | list -%}
-        {%- if column | lower in taken
-            or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
-            {%- do errors.append(
-                "setting 'columns' under meta names '" ~ column
-                ~ "', which no column here can be called: give it a name of letters, digits and"
-                ~ " underscores that is not taken, and the source's under 'source_names'"
-            ) -%}
-        {%- endif -%}
-        {%- do taken.append(column | lower) -%}
     {%- endfor -%}
     {%- for column, type in columns.items() if type not in types and not modules.re.fullmatch(
         'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
@@ -57,21 +61,6 @@
             ~ ('; only string and bpchar can be hashed' if type.endswith(' hashed') else '')
         ) -%}
     {%- endfor -%}
-    {%- set given = meta.get('source_names', {}) -%}
-    {%- set names = [] -%}
-    {%- for column in columns if given is mapping -%}
-        {%- do names.append(given.get(column, column)) -%}
-    {%- endfor -%}
-    {%- if given is not mapping
-        or given | reject('in', columns) | list
-        or names | unique(case_sensitive=true) | list | length < names | length
-        or '' in names
-        or modules.re.search("['`?\\\\]", names | join) -%}
-        {%- do errors.append(
-            "setting 'source_names' under meta is " ~ given ~ '; it maps columns to their names at'
-            ~ " the source, each once, without quotes, '?' and '\\\\'"
-        ) -%}
-    {%- endif -%}
     {%- if errors -%}
         {{ exceptions.raise_compiler_error("model '" ~ name ~ "': " ~ errors | join('; ')) }}
     {%- endif -%}

@@ -16,22 +16,15 @@
         | selectattr('alias', 'equalto', events.identifier) | first -%}
     {%- set meta = node.config.meta -%}
     {%- set parts = meta.get('key_columns', []) -%}
-    {%- set columns = {meta['key']: 'string'} if parts else {} -%}
-    {%- do columns.update(meta['columns']) -%}
-    {%- set source_names = {} -%}
-    {%- for column in meta['columns'] -%}
-        {%- do source_names.update({column: meta.get('source_names', {}).get(column, column)}) -%}
-    {%- endfor -%}
-    {%- set carried = [] -%}
-    {%- for column, type in columns.items()
-        if type.removesuffix(' hashed') in ['string', 'json', 'bpchar'] and column != meta['key'] -%}
-        {%- do carried.append(column) -%}
-    {%- endfor -%}
+    {%- set columns = dict({meta['key']: 'string'} if parts else {}, **meta['columns']) -%}
+    {%- set carried = columns.items() | rejectattr(0, 'equalto', meta['key']) | selectattr(1, 'in', [
+        'string', 'json', 'bpchar', 'string hashed', 'bpchar hashed'
+    ]) | map('first') | list -%}
     {%- set source = graph.sources[node.depends_on.nodes[0]] -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts, 'carried': carried,
-        'source_names': source_names, 'bronze': source.name,
-        'bronze_relation': source.schema ~ '.' ~ source.name, 'name': node.name,
+        'source_names': dict(zip(meta['columns'], meta['columns']), **meta.get('source_names', {})),
+        'bronze': source.name, 'bronze_relation': source.schema ~ '.' ~ source.name, 'name': node.name,
         'events': events | string,
         'others': columns | reject('in', carried + [meta['key']]) | list
     }) }}

@@ -1,6 +1,6 @@
 {#
     The type of `carried_columns`: of each column that the newest event left out the place (see
-    _places) that its value comes from, or from which on it is unknown.
+    _placed) that its value comes from, or from which on it is unknown.
 #}
 {% macro carried_type() -%}
 array<struct<

@@ -2,7 +2,7 @@
     The newest version of each key, from change events and, with `stored`, the rows that this
     table has of their keys. The stored row is one more event: so first build, increment, full
     refresh and replay are one query. A column's value is the one with the greatest place (see
-    _places).
+    _placed).
 
     Also `fold_unlisted_fields` (of the events, those that no column holds), `fold_replays` (the
     versions do not tell: fold the key again from bronze, see replayed_rows) and, with `stored`,
@@ -18,11 +18,62 @@ events as (
     {{ events | indent(4) }}
 ),
 
-{{ cdc_lakehouse._versions(table, stored, is_bounded) }},
+{{ cdc_lakehouse._placed(table, stored, is_bounded) }},
 
-{{ cdc_lakehouse._places(table) }},
-
-{{ cdc_lakehouse._reduced(table, stored, is_bounded) }},
+{#- the newest version, and the newest of each carried column: a create, a delete and a read begin
+    a life, they bring every column, and one that they left out is unknown from then on -#}
+reduced as (
+    select
+        {{ key }},
+        max(named_struct(
+            'fold_place', fold_place, 'fold_part', fold_part,
+            'delivery', -kafka_offset, 'event_id', event_id,
+            'fold_first_offset', fold_first_offset, 'unavailable_columns', unavailable_columns,
+            {%- for column in table['others'] + cdc_lakehouse.position_columns()[:-2] %}
+            '{{ column }}', `{{ column }}`{{ ',' if not loop.last }}
+            {%- endfor %}
+        )) filter (where fold_part < 2) as fold_newest,
+        {%- for column in table['carried'] %}
+        {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
+        max(named_struct(
+            'place', fold_place, 'is_known', {{ is_known }},
+            'part', fold_part, 'value', `{{ column }}`
+        )) filter (where {{ is_known }} or op in ('c', 'd', 'r')) as `{{ column }}`,
+        {%- endfor %}
+        {%- if stored %}
+        first(struct(
+            fold_place as place, fold_first_offset, op, is_deleted, topic_generation, topic_partition,
+            kafka_offset, position_before_read, last_read_at, fold_stored_columns as carried_columns
+        )) filter (where fold_part = 1) as fold_stored,
+        min(fold_place) filter (where fold_part = 0) as fold_lowest_place,
+        min(coalesce(fold_place.position, '')) filter (where fold_part = 0) as fold_lowest_position,
+        min(source_position) filter (where fold_part = 0 and op = 'd') as fold_lowest_delete,
+        max(fold_place) filter (where fold_part = 2) as fold_carried_place,
+        max(named_struct('place', fold_place, 'changed_at', changed_at))
+            filter (where fold_part = 0 and op = 'r') as fold_read,
+        {%- endif %}
+        max(ingest_batch) as ingest_batch,
+        max(last_read_at) as last_read_at,
+        filter(
+            array_distinct(flatten(collect_set(fields))),
+            name -> not startswith(name, '__')
+            and name not in ('{{ table['source_names'].values() | join("', '") }}')
+        ) as fold_unlisted_fields
+    from {{ 'placed' if not is_bounded else '(
+        select *, fold_place > min(fold_place) over (partition by ' ~ key ~ ', source_epoch) as fold_is_later
+        from placed
+    )' }}
+    {%- if is_bounded %}
+    where
+        {#- a read that was delivered before the delete, and taken after it; of the reads that a
+            stream begins with only the time is later #}
+        not (op = 'r' and source_position is not null and changed_at >= fold_bound_at and fold_is_later)
+        and
+        struct(fold_place.source_epoch as epoch, fold_place.position as at, fold_place.read_rank as rank)
+        < struct(fold_bound_epoch as epoch, fold_bound_position as at, 0 as rank)
+    {%- endif %}
+    group by {{ key }}
+),
 
 described as (
     select
@@ -33,23 +84,19 @@ described as (
         filter(
             cast(array(
                 {%- for column in table['carried'] %}
-                case
-                    when array_contains(fold_newest.unavailable_columns, '{{ column }}')
-                        then named_struct(
-                            'column_name', '{{ column }}',
-                            'is_known', coalesce(`{{ column }}`.is_known, false),
-                            {#- a place of nulls, and not null itself: Spark's interpreted
-                            projections fail on a null struct in an array #}
-                            'place', coalesce(
-                                `{{ column }}`.place,
-                                from_json('[{"place": {}}]', '{{ carried_type }}')[0].place
-                            )
-                        )
-                end
+                named_struct(
+                    'column_name', '{{ column }}',
+                    'is_known', coalesce(`{{ column }}`.is_known, false),
+                    {#- a place of nulls, and not null itself: Spark's interpreted projections fail on
+                        a null struct in an array #}
+                    'place', coalesce(
+                        `{{ column }}`.place, from_json('[{"place": {}}]', '{{ carried_type }}')[0].place
+                    )
+                )
                 {{- ',' if not loop.last }}
                 {%- endfor %}
             ) as {{ carried_type }}),
-            entry -> entry is not null
+            entry -> array_contains(fold_newest.unavailable_columns, entry.column_name)
         ) as carried_columns
     from reduced
 )
@@ -76,14 +123,11 @@ select
             and carried_columns <=> fold_stored.carried_columns
         )
     ) as fold_changed,
-    filter(
-        array(
-            {%- for column in table['others'] %} if(fold_newest.fold_part = 1, '{{ column }}', null),{% endfor %}
-            {%- for column in table['carried'] %} if(`{{ column }}`.part > 0, '{{ column }}', null),{% endfor %}
-            null
-        ),
-        name -> name is not null
-    ) as fold_kept,
+    array_compact(array(
+        {%- for column in table['others'] %} if(fold_newest.fold_part = 1, '{{ column }}', null),{% endfor %}
+        {%- for column in table['carried'] %} if(`{{ column }}`.part > 0, '{{ column }}', null),{% endfor %}
+        null
+    )) as fold_kept,
     if(fold_lowest_place < fold_stored.place, fold_lowest_position, null) as fold_late,
     fold_lowest_delete as fold_deleted,
     {%- endif %}

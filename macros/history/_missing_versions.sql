@@ -8,14 +8,10 @@
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
 {%- set values = {
     'event_id': "concat('snapshot-', snapshot.source_position, '-', target." ~ key ~ ')',
-    'topic_partition': 'cast(null as string)',
-    'kafka_offset': 'cast(null as bigint)',
     'op': "'r'",
-    'is_deleted': 'true',
-    table['key']: 'target.' ~ key,
 } -%}
 select /*+ broadcast(snapshot) */
-    {{ cdc_lakehouse._event_values(table, values, 'snapshot.%s') }}
+    {{ cdc_lakehouse._event_values(table, 'target.' ~ key, values, 'snapshot.%s') }}
 from {{ this }} as target
 inner join (
     select

@@ -4,9 +4,8 @@
     no longer has stay, but in a full refresh. Runs statements.
 #}
 {% macro _replayed_versions(name, table, keys, is_increment, inherited=none) -%}
-    {%- set events = cdc_lakehouse._events_of_keys(name ~ '_events', table, keys) -%}
     {{ return(cdc_lakehouse.scratch_rows(name, cdc_lakehouse.history_rows(
-        cdc_lakehouse.change_history(events, table, keys), table,
+        cdc_lakehouse.change_history(name ~ '_events', table, keys), table,
         stored=cdc_lakehouse._dropped_versions(table) if is_increment, inherited=inherited
     ))) }}
 {%- endmacro %}

@@ -1,7 +1,7 @@
 {#
     Every version of each key's row, from change events and, with `stored` (see
     _last_versions), the row that a key's last version has: one row for each time between two
-    changes of a declared column. The order of the events is the fold's (see _places), and so
+    changes of a declared column. The order of the events is the fold's (see _placed), and so
     is a column's value at a place: that of the event or, where it left the column out, of the
     newest event before it in the same life.
 
@@ -21,9 +21,7 @@ events as (
     {{ events | indent(4) }}
 ),
 
-{{ cdc_lakehouse._versions(table, none, false) }},
-
-{{ cdc_lakehouse._places(table) }},
+{{ cdc_lakehouse._placed(table) }},
 
 changes as (
     select
@@ -172,7 +170,7 @@ states as (
             key inherits, in this life or one before, is not known from its row. -#}
         max(
             fold_part = 0 and (
-                {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute else [] %}
+                {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze']) if execute else [] %}
                 {%- if snapshots %}
                 coalesce(source_position <= '{{ snapshots[-1] }}', true) or
                 {%- endif %}

@@ -36,7 +36,7 @@
 {{ cdc_lakehouse.history_rows(history, table) }}
 {%- else -%}
 {%- set missing = cdc_lakehouse._missing_versions(
-    events, table, cdc_lakehouse.complete_snapshots(table['bronze'], this)
+    events, table, cdc_lakehouse.complete_snapshots(table['bronze'])
 ) -%}
 {{ cdc_lakehouse.history_rows(
     history ~ ' union all ' ~ missing, table, stored=cdc_lakehouse._dropped_versions(table)

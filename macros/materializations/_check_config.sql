@@ -15,14 +15,13 @@
     {%- set partition = config.get('partition_by') -%}
     {%- set stored_as = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
     {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing else stored_as -%}
-    {%- set errors = [] -%}
-    {%- for setting in [
-        'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
-        'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size'
-    ] if config.get(setting) -%}
-        {%- do errors.append("setting '" ~ setting ~ "' is not supported by " ~ materialization) -%}
-    {%- endfor -%}
-    {%- for is_wrong, error in [
+    {#- one of an earlier version does not have what the fold remembers, or has rows that are older
+        than the source's because of a value that its type could not hold -#}
+    {%- set columns = cdc_lakehouse.stored_columns(this) if folded and cdc_lakehouse.reads_increment() else none -%}
+    {%- set is_outdated = columns and ('untyped_columns' not in columns or 'rejected_place' in columns) -%}
+    {%- set again = ". Drop the table and build it again: dbt run-operation drop_table --args '{table: "
+        ~ this.schema ~ '.' ~ this.identifier ~ "}'" -%}
+    {%- set errors = [
         (config.get('file_format') != 'hudi',
             "setting 'file_format' is '" ~ config.get('file_format') ~ "'; " ~ materialization
             ~ ' writes hudi'),
@@ -51,11 +50,14 @@
             "a bucket index needs the table property 'hoodie.bucket.index.num.buckets', which cannot"
             ~ ' be changed later'),
         (before != stored_as,
-            this ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ stored_as
-            ~ '. Drop the table and build it again: dbt run-operation drop_table'
-            ~ " --args '{table: " ~ this.schema ~ '.' ~ this.identifier ~ "}' (docs/storage.md)"),
-    ] if is_wrong -%}
-        {%- do errors.append(error) -%}
+            this ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ stored_as ~ again ~ ' (docs/storage.md)'),
+        (is_outdated, this ~ ' was built by an earlier version' ~ again ~ ' (docs/runbook.md)'),
+    ] | selectattr(0) | map('last') | list -%}
+    {%- for setting in [
+        'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
+        'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size'
+    ] if config.get(setting) -%}
+        {%- do errors.append("setting '" ~ setting ~ "' is not supported by " ~ materialization) -%}
     {%- endfor -%}
     {%- if errors -%}
         {{ exceptions.raise_compiler_error("model '" ~ model.name ~ "': " ~ errors | join('; ')) }}

@@ -11,51 +11,53 @@
     `hoodie.schema.on.read.enable` is set; its readers need no such setting.
 #}
 {% macro _create_or_alter_table(relation, existing, types, rows) -%}
+    {%- set partition = config.get('partition_by') -%}
     {%- set wanted = {} -%}
-    {%- for column, type in types.items() if not column.startswith('fold_') -%}
+    {%- for column, type in types.items() if not column.startswith('fold_') and column != partition -%}
         {%- do wanted.update({column: type}) -%}
     {%- endfor -%}
-    {%- set partition = config.get('partition_by') -%}
     {%- if partition -%}
-        {%- if wanted.get(partition) != 'string' -%}
+        {%- if types.get(partition) != 'string' -%}
             {{ exceptions.raise_compiler_error(
                 "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition
-                ~ ', which is ' ~ wanted.get(partition, 'no column of it')
+                ~ ', which is ' ~ types.get(partition, 'no column of it')
                 ~ '; it is the name of a column of text'
             ) }}
         {%- endif -%}
         {#- Spark has it last -#}
-        {%- do wanted.update({partition: wanted.pop(partition)}) -%}
+        {%- do wanted.update({partition: 'string'}) -%}
     {%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows) -%}
     {%- endif -%}
-    {%- set stored = cdc_lakehouse.stored_columns(relation) if existing else {} -%}
+    {%- set stored = cdc_lakehouse.stored_columns(relation) -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
     {%- set added = [] -%}
-    {%- set definitions = [] -%}
-    {%- set widened = {} -%}
+    {%- set widened = [] -%}
     {%- for column, type in wanted.items() -%}
         {%- if column not in stored -%}
-            {%- do added.append(column) -%}
-            {%- do definitions.append('`' ~ column ~ '` ' ~ type) -%}
+            {%- do added.append('`' ~ column ~ '` ' ~ type) -%}
         {%- elif stored[column] != type.split('<')[0] -%}
-            {%- set digits = [] -%}
-            {%- for each in [stored[column], type] -%}
-                {%- set found = modules.re.fullmatch('decimal\\((\\d+),(\\d+)\\)', each) -%}
-                {%- do digits.append([found[1] | int - found[2] | int, found[2] | int] if found) -%}
-            {%- endfor -%}
-            {%- set is_wider = [stored[column], type] == ['int', 'bigint']
-                or (digits[0] and digits[1] and digits[0][0] <= digits[1][0] and digits[0][1] <= digits[1][1]) -%}
+            {%- set change = stored[column] ~ ' to ' ~ type -%}
+            {%- set decimal = 'decimal\\((\\d+),(\\d+)\\)' -%}
+            {%- set digits = modules.re.fullmatch(decimal ~ ' to ' ~ decimal, change) -%}
+            {%- set digits = digits.groups() | map('int') | list if digits else [] -%}
+            {%- set is_wider = change == 'int to bigint' or (
+                digits and digits[0] - digits[1] <= digits[2] - digits[3] and digits[1] <= digits[3]
+            ) -%}
             {%- if not is_wider or mode != 'append_new_columns' -%}
-                {%- do cdc_lakehouse.stop_at_type_change(relation, column, stored[column], type) -%}
+                {{ exceptions.raise_compiler_error(
+                    relation ~ ': column ' ~ column ~ ' is ' ~ stored[column] ~ ' in the table and ' ~ type
+                    ~ ' in the model. Drop the table and build it again: dbt run-operation drop_table'
+                    ~ " --args '{table: " ~ relation.schema ~ '.' ~ relation.identifier ~ "}' (docs/runbook.md)"
+                ) }}
             {%- endif -%}
-            {%- do widened.update({column: type}) -%}
+            {%- do widened.append('alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
         {%- call statement('create_table') -%}
-            create table if not exists {{ relation }} ({{ definitions | join(', ') }})
+            create table if not exists {{ relation }} ({{ added | join(', ') }})
             {{ file_format_clause() }}
             {{ options_clause() }}
             {{ partition_cols(label='partitioned by') }}
@@ -66,35 +68,23 @@
                 {%- endfor -%}
             )
         {%- endcall -%}
-        {%- do graph.setdefault('cdc_lakehouse.columns', {}).update({relation | string: wanted}) -%}
-        {{ return(wanted.keys() | list) }}
-    {%- endif -%}
-    {%- if mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
+    {%- elif mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
         {{ exceptions.raise_compiler_error(
             relation ~ ' has the columns ' ~ stored | join(', ') ~ '; the model yields '
             ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
         ) }}
     {%- elif mode == 'append_new_columns' and (added or widened) -%}
-        {%- do cdc_lakehouse.run_statement('delete from ' ~ relation ~ ' where false') -%}
-        {%- if widened -%}
-            {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = true') -%}
-            {%- for column, type in widened.items() -%}
-                {%- do cdc_lakehouse.run_statement(
-                    'alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type
-                ) -%}
-            {%- endfor -%}
-            {%- do cdc_lakehouse.run_statement('set hoodie.schema.on.read.enable = false') -%}
-        {%- endif -%}
-        {%- if added -%}
-            {%- do cdc_lakehouse.run_statement(
-                'alter table ' ~ relation ~ ' add columns (' ~ definitions | join(', ') ~ ')'
-            ) -%}
-        {%- endif -%}
-        {%- for column in widened.keys() | list + added -%}
-            {%- do stored.update({column: wanted[column]}) -%}
+        {%- set wider = ['set hoodie.schema.on.read.enable = true'] + widened
+            + ['set hoodie.schema.on.read.enable = false'] -%}
+        {%- set more = ['alter table ' ~ relation ~ ' add columns (' ~ added | join(', ') ~ ')'] -%}
+        {%- for sql in ['delete from ' ~ relation ~ ' where false']
+            + (wider if widened else []) + (more if added else []) -%}
+            {%- do cdc_lakehouse.run_statement(sql) -%}
         {%- endfor -%}
-        {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
-        {{ return(wanted.keys() | list) }}
     {%- endif -%}
-    {{ return(wanted.keys() | reject('in', added) | list) }}
+    {%- if not existing or mode == 'append_new_columns' -%}
+        {%- do stored.update(wanted) -%}
+        {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
+    {%- endif -%}
+    {{ return(wanted | select('in', stored) | list) }}
 {%- endmacro %}

@@ -7,15 +7,14 @@
         'select typeof(first(struct(*))), ' ~ aggregates ~ ' from ' ~ relation
     ).rows[0] -%}
     {%- set types = {} -%}
-    {%- set at = namespace(depth=0, field='') -%}
-    {%- for character in row[0].removeprefix('struct<').removesuffix('>') ~ ',' -%}
-        {%- set at.depth = at.depth + {'<': 1, '(': 1, '>': -1, ')': -1}.get(character, 0) -%}
-        {%- if character == ',' and at.depth == 0 -%}
-            {%- set column, _, type = at.field.partition(':') -%}
+    {%- set parts = [] -%}
+    {%- for part in row[0].removeprefix('struct<').removesuffix('>').split(',') -%}
+        {%- do parts.append(part) -%}
+        {%- set field = parts | join(',') -%}
+        {%- if field.count('<') == field.count('>') and field.count('(') == field.count(')') -%}
+            {%- set column, _, type = field.partition(':') -%}
             {%- do types.update({column: type}) -%}
-            {%- set at.field = '' -%}
-        {%- else -%}
-            {%- set at.field = at.field ~ character -%}
+            {%- do parts.clear() -%}
         {%- endif -%}
     {%- endfor -%}
     {{ return({'types': types, 'values': row.values()[1:]}) }}

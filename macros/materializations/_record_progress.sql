@@ -1,23 +1,32 @@
 {#
-    Record what this run of a silver model has read of each input, and which truncates and
-    complete snapshots it has applied. A model killed before this reads the same again, which
-    changes nothing.
+    Record in the properties of this model's table (see progress) what differs: of a gold table
+    the state of its `inputs`; of a silver table what this run has read of each input, and which
+    truncates and complete snapshots it has applied. A model killed before this reads the same
+    again, which changes nothing.
 #}
-{% macro _record_progress() -%}
-    {%- set progress = {} -%}
-    {%- for input in cdc_lakehouse.inputs_of(model) -%}
-        {%- for name, batch in cdc_lakehouse._upper_bounds(input).items() -%}
-            {%- do progress.update({'read_to.' ~ name: batch}) -%}
+{% macro _record_progress(inputs=none) -%}
+    {%- set values = {'inputs': inputs} if inputs else {} -%}
+    {%- if not inputs -%}
+        {%- for input in cdc_lakehouse.inputs_of(model) -%}
+            {%- for name, batch in input['upper'].items() -%}
+                {%- do values.update({'read_to.' ~ name: batch | string}) -%}
+            {%- endfor -%}
         {%- endfor -%}
-    {%- endfor -%}
-    {%- if cdc_lakehouse.applied_truncates() -%}
-        {%- do progress.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
+        {%- do values.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
+        {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
+            {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) | join(' ') -%}
+            {%- do values.update({'complete_snapshots.' ~ bronze_table: positions}) -%}
+        {%- endfor -%}
     {%- endif -%}
-    {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-        {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table, this) -%}
-        {%- if positions -%}
-            {%- do progress.update({'complete_snapshots.' ~ bronze_table: positions | join(' ')}) -%}
-        {%- endif -%}
+    {%- set recorded = cdc_lakehouse.progress(this) -%}
+    {%- set properties = [] -%}
+    {%- for name, value in values.items() if value and recorded.get(name) != value -%}
+        {%- do recorded.update({name: value}) -%}
+        {%- do properties.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
     {%- endfor -%}
-    {%- do cdc_lakehouse.record(this, progress) -%}
+    {%- if properties -%}
+        {%- do cdc_lakehouse.run_statement(
+            'alter table ' ~ this ~ ' set tblproperties (' ~ properties | join(', ') ~ ')'
+        ) -%}
+    {%- endif -%}
 {%- endmacro %}

@@ -4,8 +4,7 @@
     replayed first, and with them the rows that a key change began and that had waited for a
     delete or a late event of this increment.
 #}
-{% macro _rows_to_write(rows, counts, columns, is_increment) -%}
-    {%- set table = graph['cdc_lakehouse.folds'][model.unique_id] -%}
+{% macro _rows_to_write(table, rows, counts, columns, is_increment) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set keys = ['select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'] if counts[1] else [] -%}
     {%- set conditions = [] -%}
@@ -26,8 +25,7 @@
     {%- if not keys -%}
         {{ return({
             'rows': '(select * from ' ~ rows ~ ' where fold_changed)' if is_increment else rows,
-            'is_empty': counts[0] == 0,
-            'kept': is_increment and counts[2] > 0,
+            'is_empty': counts[0] == 0, 'kept': is_increment and counts[2] > 0
         }) }}
     {%- endif -%}
     {%- set replayed_keys = cdc_lakehouse.scratch_rows(

@@ -25,9 +25,8 @@
         'hoodie.keep.min.commits': '75',
         'hoodie.keep.max.commits': '95',
     } -%}
-    {%- if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
-        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
-    {%- endif -%}
+    {%- set is_silver = config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
+    {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'} if is_silver else {}) -%}
     {%- if config.get('partition_by') -%}
         {%- do properties.update({
             'hoodie.index.type': 'GLOBAL_SIMPLE',
@@ -38,11 +37,12 @@
     {%- endif -%}
     {%- do properties.update(config.get('tblproperties') or {}) -%}
     {%- set stored_as = [properties['type']] -%}
-    {%- if config.get('partition_by') -%}
-        {%- do stored_as.append('partition ' ~ config.get('partition_by')) -%}
-    {%- endif -%}
-    {%- for name in ['hoodie.index.type', 'hoodie.bucket.index.num.buckets'] if name in properties -%}
-        {%- do stored_as.append(name ~ ' ' ~ properties[name]) -%}
+    {%- for name, value in [
+        ('partition', config.get('partition_by')),
+        ('hoodie.index.type', properties.get('hoodie.index.type')),
+        ('hoodie.bucket.index.num.buckets', properties.get('hoodie.bucket.index.num.buckets')),
+    ] if value -%}
+        {%- do stored_as.append(name ~ ' ' ~ value) -%}
     {%- endfor -%}
     {%- do properties.update({'lakehouse.stored_as': stored_as | join(', ')}) -%}
     {{ return(properties) }}

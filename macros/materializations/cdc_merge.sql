@@ -19,9 +19,8 @@
     {%- for input in cdc_lakehouse.inputs_of(model) if is_increment -%}
         {%- do arrived.append(cdc_lakehouse.arrived_in_this_run(input['name'])) -%}
     {%- endfor -%}
-    {%- if is_increment and (flags.EMPTY or not arrived | reject('equalto', 'false') | list) -%}
-        {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
-    {%- else -%}
+    {%- set state = {'is_empty': true} -%}
+    {%- if not is_increment or (not flags.EMPTY and arrived | reject('equalto', 'false') | list) -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
         {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
         {%- set aggregates = ['count(*)'] -%}
@@ -33,41 +32,67 @@
             + ['to_json(array_distinct(flatten(collect_set(fold_unlisted_fields))))'] -%}
         {%- endif -%}
         {%- set described = cdc_lakehouse._described_rows(rows, aggregates | join(', ')) -%}
-        {%- set types = described['types'] -%}
+        {%- set types, counts = described['types'], described['values'] -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
-        {%- set state = {'rows': rows, 'is_empty': described['values'][0] == 0, 'kept': false} -%}
-        {%- if fold -%}
-            {%- do state.update(cdc_lakehouse._rows_to_write(
-                rows, described['values'], columns, is_increment
-            )) -%}
+        {%- set state = cdc_lakehouse._rows_to_write(fold, rows, counts, columns, is_increment) if fold
+            else {'rows': rows, 'is_empty': counts[0] == 0, 'kept': false} -%}
+    {%- endif -%}
+    {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
+        {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
+    {%- else -%}
+        {#- a table of an earlier version -#}
+        {%- set upsert = 'hoodie.spark.sql.insert.into.operation' -%}
+        {%- if is_increment and upsert ~ '=upsert' not in existing.information -%}
+            {%- do cdc_lakehouse.run_statement(
+                'alter table ' ~ target_relation ~ " set tblproperties ('" ~ upsert ~ "' = 'upsert')"
+            ) -%}
         {%- endif -%}
-        {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
-            {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
-        {%- else -%}
-            {#- a table of an earlier version -#}
-            {%- set upsert = 'hoodie.spark.sql.insert.into.operation' -%}
-            {%- if is_increment and upsert ~ '=upsert' not in existing.information -%}
-                {%- do cdc_lakehouse.run_statement(
-                    'alter table ' ~ target_relation ~ " set tblproperties ('" ~ upsert ~ "' = 'upsert')"
-                ) -%}
-            {%- endif -%}
-            {%- call statement('main') -%}
-                {{ cdc_lakehouse._insert_statement(
-                    target_relation, state['rows'], types,
-                    overwrite=not is_increment, kept=state['kept']
-                ) }}
-            {%- endcall -%}
-        {%- endif -%}
+        {%- call statement('main') -%}
+            {{ cdc_lakehouse._insert_statement(
+                target_relation, state['rows'], types, overwrite=not is_increment, kept=state['kept']
+            ) }}
+        {%- endcall -%}
     {%- endif -%}
 
-    {%- set arrived = cdc_lakehouse.arrived_in_this_run(fold['bronze']) if fold and is_increment -%}
+    {%- set arrived = cdc_lakehouse.arrived_in_this_run(fold['bronze'])
+        if fold and is_increment and state['is_empty'] and not flags.EMPTY else none -%}
     {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress() -%}{%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
-    {%- if fold and not flags.EMPTY -%}
-        {%- do cdc_lakehouse._warn_of_source(
-            fold, fromjson(described['values'][5]), arrived if is_increment and state['is_empty']
+
+    {%- for field in (fromjson(counts[5]) | sort if fold and not flags.EMPTY else []) -%}
+        {%- do exceptions.warn(
+            "model '" ~ fold['name'] ~ "' does not list the field '" ~ field
+            ~ "' that its events have: add a line under 'columns', then fill its past"
+            ~ ' with dbt build --full-refresh -s ' ~ fold['name'] ~ '+'
         ) -%}
+    {%- endfor -%}
+    {#- every event lost: redelivered ones do, and those of a restored source, whose log starts again
+        below what is stored. No event but the increment's is parsed. -#}
+    {%- if arrived -%}
+        {%- set query -%}
+            select count(*) from (
+                select 1 from {{ cdc_lakehouse.bronze_events(fold['bronze_relation']) | indent(16) }} as seen
+                left semi join (
+                    select source_position, source_epoch from {{ fold['events'] }}
+                    where `{{ fold['key'] }}` is not null and {{ arrived }}
+                ) as lost
+                    on seen.source_epoch = lost.source_epoch and seen.source_position <=> lost.source_position
+                where {{ cdc_lakehouse.arrived_until_this_run(fold['bronze']) }}
+                group by key, source_position, source_epoch
+                having every({{ arrived }})
+                    and max(kafka_offset) > (select coalesce(max(kafka_offset), -1) from {{ this }})
+            )
+        {%- endset -%}
+        {%- set unseen = run_query(query).rows[0][0] -%}
+        {%- if unseen -%}
+            {%- do exceptions.warn(
+                unseen ~ ' new events of bronze.' ~ fold['bronze']
+                ~ ' arrived at higher offsets, and all of them are older than the rows'
+                ~ ' of ' ~ this ~ '. If the source was restored, raise the epoch of'
+                ~ ' its topic in ingest/topics.toml (docs/runbook.md)'
+            ) -%}
+        {%- endif -%}
     {%- endif -%}
     {{ return({'relations': [target_relation]}) }}
 {% endmaterialization %}

@@ -8,7 +8,7 @@
         {%- set names = {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
         {%- set types = {} -%}
         {%- for column, type in modules.re.findall(
-            '(?m)^ \\|-- (.+): (\\S+) \\(nullable', load_relation(relation).information
+            '(?m)^ \\|-- (.+): (\\S+) \\(nullable', (load_relation(relation) or {}).information or ''
         ) if not column.startswith('_hoodie_') -%}
             {%- do types.update({column: names.get(type, type)}) -%}
         {%- endfor -%}

@@ -5,10 +5,9 @@
 {% macro compact(table=none) -%}
     {%- set tables = [table] if table else [] -%}
     {%- for node in graph.nodes.values() if not table and node.resource_type == 'model'
-        and (node.config.get('tblproperties') or {}).get('type') == 'mor' -%}
-        {%- if load_relation(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
-            {%- do tables.append(node.schema ~ '.' ~ node.alias) -%}
-        {%- endif -%}
+        and (node.config.get('tblproperties') or {}).get('type') == 'mor'
+        and load_relation(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+        {%- do tables.append(node.schema ~ '.' ~ node.alias) -%}
     {%- endfor -%}
     {%- for name in tables -%}
         {%- do run_query(

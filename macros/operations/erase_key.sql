@@ -3,9 +3,8 @@
     the files that had them (docs/runbook.md).
 #}
 {% macro erase_key(table, key) -%}
-    {%- set literal = cdc_lakehouse._literal(key) -%}
-    {%- set erased = cdc_lakehouse._erase_rows('bronze.' ~ table, 'key = ' ~ literal) -%}
-    {{ log('erased ' ~ erased ~ ' events of bronze.' ~ table, info=true) }}
+    {%- set literal = "'" ~ key | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
+    {%- set erased = [('bronze.' ~ table, 'key = ' ~ literal, 'events')] -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.materialized == 'cdc_history'
         and table in cdc_lakehouse._bronze_tables_of(node) -%}
@@ -16,14 +15,21 @@
                 api.Relation.create(schema=staging.schema, identifier=staging.alias)
             ) -%}
             {%- set value = run_query(
-                'select cast(' ~ cdc_lakehouse.key_value(declared, has_row=false)
-                ~ ' as string) from (select ' ~ literal ~ ' as key)'
+                'select hex(cast(' ~ cdc_lakehouse.key_value(declared, has_row=false)
+                ~ ' as string)) from (select ' ~ literal ~ ' as key)'
             ).rows[0][0] -%}
-            {%- set erased = cdc_lakehouse._erase_rows(
-                history, 'cast(`' ~ declared['key'] ~ '` as string) = ' ~ cdc_lakehouse._literal(value or '')
-            ) -%}
-            {{ log('erased ' ~ erased ~ ' versions of ' ~ history, info=true) }}
+            {%- do erased.append((
+                history, 'hex(cast(`' ~ declared['key'] ~ "` as string)) = '" ~ (value or '') ~ "'", 'versions'
+            )) -%}
         {%- endif -%}
+    {%- endfor -%}
+    {%- for relation, condition, rows in erased -%}
+        {%- set found = run_query('select count(*) from ' ~ relation ~ ' where ' ~ condition).rows[0][0] -%}
+        {%- if found -%}
+            {%- do cdc_lakehouse.run_statement('delete from ' ~ relation ~ ' where ' ~ condition) -%}
+            {%- do cdc_lakehouse.remove_versions(relation | string) -%}
+        {%- endif -%}
+        {{ log('erased ' ~ found ~ ' ' ~ rows ~ ' of ' ~ relation, info=true) }}
     {%- endfor -%}
     {%- do cdc_lakehouse.clear_scratch_rows() -%}
 {%- endmacro %}

@@ -1,56 +1,45 @@
 {#
     A snapshot read for each key that a complete snapshot lacked, with the row marked as
     deleted: its delete was never sent. It stands where the snapshot's first read of its
-    partition does or, without one, at the snapshot's position. `keys` narrows the keys.
+    partition does or, without one, at the snapshot's position.
 
     A key with events of lower positions, first delivered behind that read or, without one,
     committed after it, is not missing: their transaction was open when the snapshot was taken.
     Rows of an earlier epoch of the source are, unless they came again. A snapshot without any
     read, of a table that was empty, is known by its marker alone (see run_bounds).
 #}
-{% macro _missing_rows(events, table, position, bound, keys=none) -%}
+{% macro _missing_rows(events, table, position, bound) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set values = {
-    'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
-    'topic_partition': 'max(if(part.first_offset is null, null, part.topic_partition))',
-    'kafka_offset': 'max(part.first_offset)',
-    'topic_generation': 'max(coalesce(snapshot.topic_generation, history.topic_generation))',
-    'op': "'r'",
-    'is_deleted': 'true',
-    table['key']: 'history.' ~ key,
-} -%}
-{%- set read_columns = "topic_generation, topic_partition, kafka_offset, source_epoch, source_position, source_lsn,
-            source_ts, ingested_at, ingest_batch" -%}
+{%- set passed = 'source_epoch, source_position, source_lsn, source_ts, ingested_at, ingest_batch' -%}
 {%- set reads -%}
 (
-        select topic, {{ read_columns }}
+        select topic, topic_generation, topic_partition, kafka_offset, {{ passed }}
         from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }}
         where op = 'r' and source_position = '{{ position }}' and {{ bound }}
         {%- for marker in cdc_lakehouse.run_bounds().get('complete_snapshots', {}).get('markers', [])
             if marker['table'] == table['bronze'] and marker['position'] == position %}
         union all
-        select
-            '{{ marker['topic'] }}' as topic,
-            {{ read_columns | replace('topic_generation', 'null') | replace('topic_partition', 'null')
-                | replace('kafka_offset', 'null') }}
+        select '{{ marker['topic'] }}', null, null, null, {{ passed }}
         from {{ cdc_lakehouse.bronze_events(marker['relation']) }}
         where event_id = '{{ marker['id'] }}'
         {%- endfor %}
     ) as reads
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
-    {{ cdc_lakehouse._event_values(table, values, 'max(snapshot.%s)') }}
+    {{ cdc_lakehouse._event_values(table, 'history.' ~ key, {
+        'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
+        'topic_partition': 'max(if(part.first_offset is null, null, part.topic_partition))',
+        'kafka_offset': 'max(part.first_offset)',
+        'topic_generation': 'max(coalesce(snapshot.topic_generation, history.topic_generation))',
+        'op': "'r'",
+    }, 'max(snapshot.%s)') }}
 from (
     select
-        events.{{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,
+        {{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,
         op = 'r' as is_read,
         min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch, min(changed_at) as committed_at
-    from {{ events }} as events
-    {%- if keys %}
-    left semi join {{ keys }} as wanted
-        on events.{{ key }} = wanted.{{ key }}
-    {%- endif %}
-    where events.{{ key }} is not null and {{ bound }}
+    from {{ events }}
+    where {{ key }} is not null and {{ bound }}
     group by all
 ) as history
 inner join (

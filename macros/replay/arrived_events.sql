@@ -4,17 +4,17 @@
     `rows`, which this table has.
 #}
 {% macro arrived_events(events, table, rows) -%}
-{%- set has_arrived = '`' ~ table['key'] ~ '` is not null and ' ~ cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
+{%- set arrived = cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
+{%- set has_arrived = '`' ~ table['key'] ~ '` is not null and ' ~ arrived -%}
+{%- set truncates = cdc_lakehouse.applied_truncates() if execute else [] -%}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ has_arrived }}
-{%- if execute and cdc_lakehouse.applied_truncates() %}
-union all
-{{ cdc_lakehouse.truncated_rows(
+{%- if truncates %}
+{{ cdc_lakehouse._truncated_rows(
     table, '(select * from ' ~ events ~ ' where ' ~ has_arrived ~ ')',
-    cdc_lakehouse.arrived_until_this_run(table['bronze'])
+    cdc_lakehouse.arrived_until_this_run(table['bronze']), truncates
 ) }}
-union all
-{{ cdc_lakehouse.truncated_rows(table, rows, cdc_lakehouse.arrived_in_this_run(table['bronze'])) }}
+{{ cdc_lakehouse._truncated_rows(table, rows, arrived, truncates) }}
 {%- endif %}
 {%- endmacro %}

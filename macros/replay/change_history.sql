@@ -1,22 +1,36 @@
-{# All typed change events of a table, or of the keys in a relation, up to the bound of the run. #}
+{#
+    All typed change events of a table up to the bound of the run. With `keys` those of the keys
+    in that relation, from a temporary view that this creates and `events` names: records of other
+    keys are left out before any JSON is parsed, where Kafka's key has the key's column. Spark
+    analyses a view of the catalogue for each query on it, and a temporary one once.
+#}
 {% macro change_history(events, table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
-{{ 'select history.* from (' if keys }}
+{%- if keys -%}
+    {%- set events = [this.schema, this.identifier, events] | join('__') -%}
+    {%- set of_keys -%}
+        left semi join (
+            select {{ key }} as wanted_key from {{ keys }} union all select null
+        ) as wanted
+            on {{ cdc_lakehouse.key_value(table, has_row=false) | indent(16) }} <=> wanted.wanted_key
+    {%- endset -%}
+    {%- set query -%}
+        select typed.*
+        from ({{ cdc_lakehouse.change_events(table['bronze_relation'], table, of_keys) }}) as typed
+        left semi join {{ keys }} as wanted
+            on typed.{{ key }} = wanted.{{ key }}
+    {%- endset -%}
+    {%- do cdc_lakehouse.run_statement(create_temporary_view(events, query)) -%}
+{%- endif -%}
 select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
 from {{ events }}
 where {{ key }} is not null and {{ bound }}
-{%- if execute and cdc_lakehouse.applied_truncates() %}
+{{ cdc_lakehouse._truncated_rows(
+    table, events, bound, cdc_lakehouse.applied_truncates() if execute else []
+) }}
+{%- for position in cdc_lakehouse.complete_snapshots(table['bronze']) if execute %}
 union all
-{{ cdc_lakehouse.truncated_rows(table, events, bound) }}
-{%- endif %}
-{%- if keys %}
-) as history
-left semi join {{ keys }} as wanted
-    on history.{{ key }} = wanted.{{ key }}
-{%- endif %}
-{%- for position in cdc_lakehouse.complete_snapshots(table['bronze'], this) if execute %}
-union all
-{{ cdc_lakehouse._missing_rows(events, table, position, bound, keys) }}
+{{ cdc_lakehouse._missing_rows(events, table, position, bound) }}
 {%- endfor %}
 {%- endmacro %}

@@ -1,13 +1,11 @@
 {#
-    True for the rows of bronze with `low < ingest_batch <= high`. Its partitions, by
+    True for the rows with `low < ingest_batch <= high`. The partitions of bronze, by
     `ingest_date`, are the first eight digits of the batch.
 #}
-{% macro _arrived_between(low, high) -%}
-    {%- set dates = [] -%}
-    {%- for batch in [low, high] -%}
-        {%- set digits = '%017d' % batch -%}
-        {%- do dates.append(digits[:4] ~ '-' ~ digits[4:6] ~ '-' ~ digits[6:8]) -%}
-    {%- endfor -%}
+{% macro _arrived_between(low, high, is_bronze=true) -%}
     ingest_batch > {{ low }} and ingest_batch <= {{ high }}
-    and ingest_date >= '{{ dates[0] }}' and ingest_date <= '{{ dates[1] }}'
+    {%- for sign, batch in [('>=', low), ('<=', high)] if is_bronze %}
+    {%- set digits = '%017d' % batch %}
+    and ingest_date {{ sign }} '{{ digits[:4] }}-{{ digits[4:6] }}-{{ digits[6:8] }}'
+    {%- endfor %}
 {%- endmacro %}

@@ -7,22 +7,19 @@
 {% macro arrived_in_this_run(input_name) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set recorded = cdc_lakehouse.progress(this) -%}
-    {%- set lower = [] -%}
     {%- for input in cdc_lakehouse.inputs_of(model) if input['name'] == input_name -%}
-        {%- set upper = cdc_lakehouse._upper_bounds(input) -%}
-        {%- for name, batch in upper.items() -%}
+        {%- set lower = [] -%}
+        {%- for name, batch in input['upper'].items() -%}
             {#- a table of an earlier version has one number for an input -#}
             {%- set read_to = recorded.get(
                 'read_to.' ~ name, recorded.get('read_to.' ~ input_name, 0)
             ) | int -%}
             {%- if read_to < batch -%}{%- do lower.append(read_to) -%}{%- endif -%}
         {%- endfor -%}
-        {%- if lower and input.get('relation') is none -%}
-            {{ return(cdc_lakehouse._arrived_between(lower | min, upper.values() | max)) }}
-        {%- elif lower -%}
-            {{ return(
-                'ingest_batch > ' ~ lower | min ~ ' and ingest_batch <= ' ~ upper.values() | max
-            ) }}
+        {%- if lower -%}
+            {{ return(cdc_lakehouse._arrived_between(
+                lower | min, input['upper'].values() | max, is_bronze='relation' not in input
+            )) }}
         {%- endif -%}
     {%- endfor -%}
     {{ return('false') }}

@@ -7,13 +7,11 @@
     {%- if not execute or should_full_refresh() or not load_relation(this) -%}
         {{ return(false) }}
     {%- endif -%}
-    {%- if cdc_lakehouse.decisions('complete_snapshots') or graph.get('cdc_lakehouse.complete_snapshots') -%}
-        {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-            {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
-            {%- if cdc_lakehouse.complete_snapshots(bronze_table) | reject('in', taken) | list -%}
-                {{ return(false) }}
-            {%- endif -%}
-        {%- endfor -%}
-    {%- endif -%}
+    {%- set read = cdc_lakehouse._bronze_tables_of(model) -%}
+    {%- for bronze_table, positions in cdc_lakehouse.decisions('complete_snapshots').items()
+        if bronze_table in read -%}
+        {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
+        {%- if positions | reject('in', taken) | list -%}{{ return(false) }}{%- endif -%}
+    {%- endfor -%}
     {{ return(true) }}
 {%- endmacro %}

@@ -10,72 +10,61 @@
 #}
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
-    {%- if execute and not memory -%}
-        {%- set read = [] -%}
-        {%- set read_to = {'selected': {}, 'others': {}} -%}
-        {%- for node in graph.nodes.values() if node.resource_type == 'model'
-            and node.config.materialized != 'staging_view' -%}
-            {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
-            {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
-            {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
-                {%- set recorded = cdc_lakehouse.progress(
-                    api.Relation.create(schema=node.schema, identifier=node.alias)
-                ) -%}
-                {%- for input in cdc_lakehouse.inputs_of(node) if input.get('relation') is none -%}
-                    {%- do read_to[group].setdefault(input['name'], []).append(
-                        recorded.get('read_to.' ~ input['name'], 0) | int
-                    ) -%}
+    {%- if memory or not execute -%}{{ return(memory) }}{%- endif -%}
+    {%- set read = ['complete_snapshots'] -%}
+    {%- set read_to = {'selected': {}, 'others': {}} -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model'
+        and node.config.materialized != 'staging_view' -%}
+        {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
+        {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
+        {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
+            {%- set recorded = cdc_lakehouse.progress(node) -%}
+            {%- for id in node.depends_on.nodes if id in graph.nodes -%}
+                {%- for _, name in graph.nodes[id].sources or [] -%}
+                    {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
                 {%- endfor -%}
-            {%- endif -%}
-        {%- endfor -%}
-        {%- set queries = [] -%}
-        {%- for source in cdc_lakehouse.bronze_sources() if source.name in read -%}
-            {%- set lower = read_to['selected'][source.name] | min if source.name in read_to['selected']
-                else read_to['others'].get(source.name, [0]) | max -%}
-            {%- set query -%}
-                select
-                    '{{ source.name }}',
-                    coalesce(max(ingest_batch), {{ lower }}),
-                    array_join(collect_set(case when op = 't' then source_position end), ' ')
-                from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
-                where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
-            {%- endset -%}
-            {%- do queries.append(query) -%}
-        {%- endfor -%}
-        {%- for source in cdc_lakehouse.bronze_sources() if source.name == 'complete_snapshots' -%}
-            {%- set query -%}
-                select
-                    '{{ source.name }}', max(ingest_batch),
-                    to_json(sort_array(collect_set(named_struct(
-                        'position', source_position, 'id', event_id, 'relation', '{{ source.schema }}.{{ source.name }}',
-                        'table', bronze_table, 'topic', table_topic, 'rows', row_count
-                    ))))
-                from {{ cdc_lakehouse.bronze_events(source.schema ~ '.' ~ source.name) | indent(16) }}
-                lateral view inline(array(from_json(
-                    coalesce(
-                        get_json_object(value, '$.payload.after'), get_json_object(value, '$.after'),
-                        get_json_object(value, '$.payload'), value
-                    ),
-                    'topic string, bronze_table string, row_count bigint'
-                ))) as table_topic, bronze_table, row_count
-                where op = 'r' and bronze_table is not null
-                    {#- they become text of statements #}
-                    and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
-            {%- endset -%}
-            {%- do queries.append(query) -%}
-        {%- endfor -%}
-        {%- set bounds = {} -%}
-        {%- if queries -%}
-            {%- for row in run_query(queries | join(' union all ')) -%}
-                {%- if row[0] == 'complete_snapshots' -%}
-                    {%- do bounds.update({row[0]: {'truncates': [], 'markers': fromjson(row[2])}}) -%}
-                {%- else -%}
-                    {%- do bounds.update({row[0]: {'upper': row[1] | int, 'truncates': row[2].split()}}) -%}
-                {%- endif -%}
             {%- endfor -%}
         {%- endif -%}
-        {#- at once: other threads read it meanwhile -#}
-        {%- do memory.update(bounds) -%}
-    {%- endif -%}
+    {%- endfor -%}
+    {%- set queries = [] -%}
+    {%- for name, table in cdc_lakehouse.bronze_sources().items() if name in read -%}
+        {%- set query -%}
+            {%- if name == 'complete_snapshots' -%}
+            select
+                '{{ name }}', max(ingest_batch),
+                to_json(sort_array(collect_set(named_struct(
+                    'position', source_position, 'id', event_id, 'relation', '{{ table }}',
+                    'table', bronze_table, 'topic', table_topic, 'rows', row_count
+                ))))
+            from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
+            lateral view inline(array(from_json(
+                coalesce(
+                    get_json_object(value, '$.payload.after'), get_json_object(value, '$.after'),
+                    get_json_object(value, '$.payload'), value
+                ),
+                'topic string, bronze_table string, row_count bigint'
+            ))) as table_topic, bronze_table, row_count
+            where op = 'r' and bronze_table is not null
+                {#- they become text of statements #}
+                and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
+            {%- else -%}
+            {%- set lower = read_to['selected'][name] | min if name in read_to['selected']
+                else read_to['others'].get(name, [0]) | max -%}
+            select
+                '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
+                to_json(collect_set(case when op = 't' then source_position end))
+            from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
+            where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
+            {%- endif -%}
+        {%- endset -%}
+        {%- do queries.append(query) -%}
+    {%- endfor -%}
+    {%- set bounds = {} -%}
+    {%- for name, upper, found in (run_query(queries | join(' union all ')) if queries else []) -%}
+        {%- set kind = 'markers' if name == 'complete_snapshots' else 'truncates' -%}
+        {%- do bounds.update({name: {'upper': upper | int, kind: fromjson(found)}}) -%}
+    {%- endfor -%}
+    {#- at once: other threads read it meanwhile -#}
+    {%- do memory.update(bounds) -%}
     {{ return(memory) }}
 {%- endmacro %}

@@ -1,0 +1,120 @@
+{#
+    Every version of the events' keys: each event (part 0) and, of a stored row, itself (part 1)
+    and the place where each carried column's value comes from (part 2). As CTEs that end with
+    `placed`: where each version stands within its key (docs/decisions/0001-order-of-events.md), by
+    epoch, position, the read's rank; the rest breaks ties.
+
+    A snapshot read stands right behind the highest streamed position delivered before it, in its
+    partition or an older generation of the topic, but not behind its own; where its offset is
+    unknown, right before its own. An event counts at the offset of its first delivery.
+#}
+{% macro _placed(table, stored=none, is_bounded=false) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set columns = table['carried'] + table['others'] -%}
+versions as (
+    select
+        {{ key }}, 0 as fold_part, event_id, {{ cdc_lakehouse.position_columns()[:-2] | join(', ') }},
+        cast(null as string) as position_before_read,
+        case when op = 'r' then changed_at end as last_read_at,
+        unavailable_columns,
+        fields,
+        {%- for column in columns %} `{{ column }}`,{% endfor %}
+        {{ 'fold_bound_epoch, fold_bound_position, fold_bound_at,' if is_bounded }}
+        cast(null as {{ cdc_lakehouse.carried_type() }}) as fold_stored_columns
+    from events
+    {%- if stored %}
+    union all
+    select
+        target.{{ key }}, version.fold_part, null as event_id,
+        version.{{ cdc_lakehouse.position_columns() | join(', version.') }},
+        version.unavailable_columns,
+        null as fields,
+        {%- for column in columns %} null as `{{ column }}`,{% endfor %}
+        version.fold_stored_columns
+    from {{ stored }} as target
+    left semi join (select distinct {{ key }} from events) as touched
+        on target.{{ key }} = touched.{{ key }}
+    lateral view inline(concat(
+        array(struct(
+            1 as fold_part, {{ cdc_lakehouse.position_columns() | join(', ') }},
+            transform(carried_columns, entry -> entry.column_name) as unavailable_columns,
+            carried_columns as fold_stored_columns
+        )),
+        transform(
+            filter(carried_columns, entry -> entry.place.op is not null),
+            entry -> struct(
+                2 as fold_part,
+                entry.place.op, false as is_deleted, entry.place.source_epoch,
+                entry.place.position as source_position, entry.place.source_lsn,
+                entry.place.topic_generation, entry.place.topic_partition,
+                entry.place.kafka_offset, entry.place.changed_at,
+                cast(null as timestamp) as ingested_at, cast(null as bigint) as ingest_batch,
+                cast(null as array<string>) as untyped_columns,
+                case when entry.place.op = 'r' then entry.place.position end as position_before_read,
+                cast(null as timestamp) as last_read_at,
+                filter(
+                    cast(array({{ "'" ~ table['carried'] | join("', '") ~ "'" if table['carried'] }}) as array<string>),
+                    name -> not (entry.is_known and name = entry.column_name)
+                ) as unavailable_columns,
+                cast(null as {{ cdc_lakehouse.carried_type() }}) as fold_stored_columns
+            )
+        )
+    )) version as
+        fold_part,
+        {{ cdc_lakehouse.position_columns() | join(', ') }},
+        unavailable_columns,
+        fold_stored_columns
+    {%- endif %}
+),
+
+deliveries as (
+    select
+        *,
+        min(kafka_offset) over (
+            partition by
+                {{ key }}, source_epoch, topic_generation, topic_partition, is_deleted, source_lsn,
+                op = 'r', if(op = 'r', changed_at, null), if(op = 'r', null, source_position)
+        ) as fold_first_offset,
+        if(op = 'r', position_before_read, source_position) as fold_streamed
+    from (select * from versions distribute by {{ key }})
+),
+
+positions as (
+    select
+        *,
+        case
+            when op = 'r' and fold_first_offset is not null
+                then greatest(
+                    max(fold_streamed) over (
+                        partition by {{ key }}, source_epoch, topic_generation, topic_partition
+                        order by fold_first_offset asc
+                        range between unbounded preceding and current row
+                    ),
+                    max(fold_streamed) over (
+                        partition by {{ key }}, source_epoch order by topic_generation asc
+                        range between unbounded preceding and 1 preceding
+                    )
+                )
+        end as fold_delivered_before
+    from deliveries
+),
+
+placed as (
+    select
+        *,
+        named_struct(
+            'source_epoch', source_epoch,
+            'position', case
+                when op <> 'r' or fold_first_offset is null then source_position
+                {#- of a column that a stored row carries, its own position is not known #}
+                when fold_part < 2 and fold_delivered_before > source_position then source_position
+                else fold_delivered_before
+            end,
+            'read_rank', case when op <> 'r' then 0 when fold_first_offset is null then -1 else 1 end,
+            'topic_generation', topic_generation, 'kafka_offset', fold_first_offset,
+            'changed_at', changed_at, 'op', op, 'source_lsn', source_lsn,
+            'topic_partition', topic_partition
+        ) as fold_place
+    from positions
+)
+{%- endmacro %}

@@ -1,4 +1,0 @@
-{# A text as a literal of SQL. #}
-{% macro _literal(text) -%}
-'{{ text | replace('\\', '\\\\') | replace("'", "\\'") }}'
-{%- endmacro %}
