@@ -105,19 +105,21 @@ def _prepare_embedded(command: str) -> None:
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
     require_room(lake)
-    _enter(_here, "dbt build", exclusive_lock(lake, "dbt build"))
-    prepare()
+    # Not again: a thread may be making the database since (open_ahead).
+    if _enter(_here, "dbt build", exclusive_lock(lake, "dbt build")):
+        prepare()
 
 
 def open_ahead(session: Any, target: str | None) -> None:
     """Open the metastore that a build of this process will need, unless another builds."""
+    target = target or os.environ.get("DBT_TARGET")
     if (target or os.environ.get("LAKE_TARGET", "embedded")) != "embedded":
         return
     try:
-        _enter(_here, "dbt build", exclusive_lock(lake_root(), "dbt build"))
+        if _enter(_here, "dbt build", exclusive_lock(lake_root(), "dbt build")):
+            prepare()
     except TransientError:
         return  # the build says so
-    prepare()
     _open_metastore(session)
 
 
@@ -159,11 +161,13 @@ def _hold(command: str, operation: str) -> Any:
     return session
 
 
-def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> None:
-    """Take a lock, once a process, which has it until it ends."""
-    if name not in _names:
-        stack.enter_context(lock)
-        _names.add(name)
+def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> bool:
+    """Take a lock, once a process, which has it until it ends; whether it is taken now."""
+    if name in _names:
+        return False
+    stack.enter_context(lock)
+    _names.add(name)
+    return True
 
 
 def release() -> None:

@@ -143,9 +143,11 @@ class Build:
 
     def open_ahead(self, session: Any) -> None:
         """Open the metastore in a thread, where the build will, while bronze is written."""
-        with suppress(click.UsageError):  # the build says so
+        try:
             target = _options_of_parse(self.arguments).get("target")
-            dbt_single_build.open_ahead(session, target)
+        except (click.ClickException, click.exceptions.Exit):
+            return  # the build says so
+        dbt_single_build.open_ahead(session, target)
 
     def _parse_project(self) -> None:
         # What fails here fails in the build, which then says so.

@@ -93,10 +93,12 @@
                 row_0.carried_columns,
                 entry -> named_struct(
                     'column_name', entry.column_name,
-                    'is_known', case entry.column_name
+                    'is_known', case
                         {%- for column, conditions in known.items() %}
-                        when '{{ column }}' then {{ conditions | join(' or ') }}
+                        when entry.column_name = '{{ column }}' then {{ conditions | join(' or ') }}
                         {%- endfor %}
+                        {#- a table need not have a column that can be left out #}
+                        when true then false
                     end,
                     'place', entry.place
                 )

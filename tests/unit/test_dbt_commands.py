@@ -151,6 +151,16 @@ def test_metastore_is_opened_ahead_by_who_holds_its_lock(
     assert taken == ([] if target == "thrift" else [LOCK])
 
 
+def test_database_that_a_thread_makes_is_not_prepared_again(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is half made would be removed."""
+    monkeypatch.setattr(dbt_single_build, "prepare", lambda: taken.append("prepared"))
+    dbt_single_build.open_ahead(None, None)
+    start(monkeypatch, "build")
+    assert taken.count("prepared") == 1
+
+
 def test_metastore_that_another_process_has_is_not_opened_ahead(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
