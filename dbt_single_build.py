@@ -54,14 +54,14 @@ class SingleBuild(dbtPlugin):
     def initialize(self) -> None:
         """Prepare what the target of a command needs, if it connects to Spark."""
         flags = get_flags()
-        target = getattr(flags, "TARGET", None) or os.environ.get("LAKE_TARGET", "embedded")
+        target = _target(getattr(flags, "TARGET", None))
         command = getattr(flags, "WHICH", None)
         if command not in READING | WRITING:
             return
         if target == "embedded":
             _prepare_embedded(command)
             add_callback_to_manager(_warn_of_full_disk)
-            _open_metastore(_hold(command, _operation(flags)))
+            _hold(command, _operation(flags))
         elif target in ("cluster", "emr"):
             if not is_given():
                 raise UserError(
@@ -111,28 +111,27 @@ def _prepare_embedded(command: str) -> None:
 
 
 def open_ahead(session: Any, target: str | None) -> None:
-    """Open the metastore that a build of this process will need, unless another builds."""
-    target = target or os.environ.get("DBT_TARGET")
-    if (target or os.environ.get("LAKE_TARGET", "embedded")) != "embedded":
+    """Open the metastore that a build of this process will need, unless another builds.
+
+    In a thread: it takes a second or two, and nothing else waits for it.
+    """
+    if _target(target) != "embedded":
         return
     try:
         if _enter(_here, "dbt build", exclusive_lock(lake_root(), "dbt build")):
             prepare()
     except TransientError:
         return  # the build says so
-    _open_metastore(session)
+    Thread(target=_open_metastore, args=[session], daemon=True).start()
 
 
 def _open_metastore(session: Any) -> None:
-    """Open it in a thread: it takes a second or two, and nothing else waits for it."""
+    with suppress(Exception):  # whatever it is, the build's first statement meets it, too
+        session._jsparkSession.sharedState().externalCatalog().databaseExists("default")
 
-    def open_it() -> None:
-        # The first statement meets the same error, and says it.
-        with suppress(Exception):
-            catalog = session._jsparkSession.sharedState().externalCatalog()
-            catalog.databaseExists("default")
 
-    Thread(target=open_it, daemon=True).start()
+def _target(given: str | None) -> str:
+    return given or os.environ.get("LAKE_TARGET", "embedded")
 
 
 def _warn_of_full_disk(event: EventMsg) -> None:
@@ -145,8 +144,8 @@ def _warn_of_full_disk(event: EventMsg) -> None:
             fire_event(Note(msg=str(error)), level=EventLevel.WARN)
 
 
-def _hold(command: str, operation: str) -> Any:
-    """Return the session, open, and take the locks that other machines ask for."""
+def _hold(command: str, operation: str) -> None:
+    """Open the session, and take the locks that other machines ask for."""
     lake = lake_root()
     names = ["dbt build"] if command in WRITING else []
     if operation in WRITING_BRONZE:
@@ -158,7 +157,6 @@ def _hold(command: str, operation: str) -> Any:
     atexit.register(_anywhere.close)
     for name in names:
         _enter(_anywhere, f"{name}, anywhere", only_one_anywhere(session, lake, name))
-    return session
 
 
 def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> bool:

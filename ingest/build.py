@@ -41,6 +41,7 @@ SELECTING_SHORT = ("-s", "-m")
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
+GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 PROFILES = ("--profiles-dir", "profiles")
 QUIET = ("--log-level", "none", "--log-level-file", "info")
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
@@ -150,12 +151,9 @@ class Build:
         dbt_single_build.open_ahead(session, target)
 
     def _parse_project(self) -> None:
-        # What fails here fails in the build, which then says so.
-        self._project.manifest()
-        with suppress(Exception):
-            dbtRunner(callbacks=[_show]).invoke(
-                [*QUIET, "parse", *PROFILES], **_options_of_parse(self.arguments)
-            )
+        with suppress(Exception):  # whatever it is, the build meets it, too, and says so
+            runner = dbtRunner(manifest=self._project.manifest(), callbacks=[_show])
+            runner.invoke([*QUIET, "parse", *PROFILES], **_options_of_parse(self.arguments))
             self._project.make_copy()
 
     def run(self, tables: Collection[str]) -> int:
@@ -177,7 +175,6 @@ class Build:
         )
         if self._parse is not None:
             self._parse.join()
-            self._parse = None
         runner = dbtRunner(manifest=self._project.manifest(), callbacks=[_show])
         outcome = runner.invoke([*QUIET, *self.arguments, *selection])
         if outcome.exception is not None:
@@ -259,14 +256,13 @@ class FollowUp:
 
 
 def _options_of_parse(arguments: list[str]) -> dict[str, Any]:
-    """The options of a dbt command that decide, too, how the project is parsed."""
+    """The options that a dbt command is given, by words or variables, and `parse` has."""
     known = {parameter.name for parameter in cli.commands["parse"].params}
     options: dict[str, Any] = {}
     context: click.Context | None = args_to_context(arguments)
     while context is not None:
         for name, value in context.params.items():
-            is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-            if is_given and name in known:
+            if context.get_parameter_source(name) in GIVEN and name in known:
                 options[name] = value
         context = context.parent
     return options

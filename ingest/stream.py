@@ -134,7 +134,7 @@ def wait(query: StreamingQuery, stop: StopRequest, between: Callable[[], None]) 
     """
     try:
         # PySpark takes parts of a second, and declares whole ones.
-        while not query.awaitTermination(SECONDS_BETWEEN_POLLS):  # type: ignore[arg-type]
+        while not query.awaitTermination(SECONDS_BETWEEN_POLLS):  # type: ignore[arg-type]  # as above
             if stop:
                 if not query.status["isTriggerActive"]:
                     query.stop()
