@@ -83,7 +83,7 @@ sent as (
             % (column, placeholder, placeholder, placeholder)
         )}) %}
         {%- endfor %}
-        {{ cdc_lakehouse._columns_where(conditions) | indent(8) }} as unavailable_columns
+        {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} as unavailable_columns
     from texts
 ),
 
@@ -115,7 +115,7 @@ checked as (
                 {column: '`%s` is null and row_image.`%s` is not null' % (column, column)}
             ) %}
             {%- endfor %}
-            when not is_deleted then {{ cdc_lakehouse._columns_where(conditions) | indent(12) }}
+            when not is_deleted then {{ cdc_lakehouse.columns_where(conditions) | indent(12) }}
         end as untyped_columns,
         nullif(concat_ws('; ',
             {%- for column in key_columns %}

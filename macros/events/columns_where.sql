@@ -2,7 +2,7 @@
     The names of the columns whose condition holds, as an array; a text that is split, since
     Spark runs `filter` and `transform` without generated code.
 #}
-{% macro _columns_where(conditions) -%}
+{% macro columns_where(conditions) -%}
 cast(
     {%- if conditions %} array_remove(split(concat_ws('`',
         {%- for column in conditions %}

@@ -13,6 +13,8 @@
 {% macro folded_rows(events, table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set carried_type = cdc_lakehouse.carried_type() -%}
+{%- set kept = dict.fromkeys(table['others'], 'fold_newest.fold_part = 1') -%}
+{%- for column in table['carried'] -%}{%- do kept.update({column: '`' ~ column ~ '`.part > 0'}) -%}{%- endfor -%}
 with
 events as (
     {{ events | indent(4) }}
@@ -123,11 +125,7 @@ select
             and carried_columns <=> fold_stored.carried_columns
         )
     ) as fold_changed,
-    array_compact(array(
-        {%- for column in table['others'] %} if(fold_newest.fold_part = 1, '{{ column }}', null),{% endfor %}
-        {%- for column in table['carried'] %} if(`{{ column }}`.part > 0, '{{ column }}', null),{% endfor %}
-        null
-    )) as fold_kept,
+    {{ cdc_lakehouse.columns_where(kept) | indent(4) }} as fold_kept,
     if(fold_lowest_place < fold_stored.place, fold_lowest_position, null) as fold_late,
     fold_lowest_delete as fold_deleted,
     {%- endif %}
