@@ -63,7 +63,7 @@ def run(
         except (click.Abort, KeyboardInterrupt):
             _say(name, on_stop(), logging.WARNING)
             return 128 + (stopped_by[0] if stopped_by else signal.SIGINT)
-        except Exception as error:
+        except Exception as error:  # a full disk, or a defect
             if isinstance(error, OSError) and error.errno in DISK_ERRORS:
                 place = f"{error.filename}: {error.strerror}"
                 _say(name, place if error.filename else str(error))

@@ -42,7 +42,7 @@ def _function(loader: _Loader, name: str, node: yaml.Node) -> Properties:
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
     else:
-        raise NotImplementedError(f"!{name}")
+        raise NotImplementedError(f"!{name}")  # no template of ours has it
     if name == "GetAtt":
         value = value.split(".", 1)
     return {name if name == "Ref" else f"Fn::{name}": value}

@@ -101,7 +101,7 @@ class Execution:
                 raise StateError(state["Error"], self._value(state["CausePath"], data))
             case "Succeed":
                 return None, data
-        raise NotImplementedError(state["Type"])
+        raise NotImplementedError(state["Type"])  # no machine of ours has it
 
     def _iterated(self, state: dict[str, Any], data: Any, item: Any) -> Any:
         inner = Execution(self.task, {**self.context, "Map": {"Item": {"Value": item}}})
@@ -143,7 +143,7 @@ def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
             return _evaluated(node.value, names)[node.attr]
         case ast.Call(func=ast.Attribute(value=ast.Name(id="States"), attr=name)):
             return FUNCTIONS[name](*(_evaluated(one, names) for one in node.args))
-    raise NotImplementedError(ast.dump(node))
+    raise NotImplementedError(ast.dump(node))  # no machine of ours has it
 
 
 def _placed(state: dict[str, Any], data: Any, result: Any) -> Any:

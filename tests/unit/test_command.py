@@ -30,7 +30,7 @@ def test_signal_that_comes_in_a_callback_stops_the_command(
         assert dropped() is None
         time.sleep(10)
 
-    # A process that runs in the background may have been told to ignore it.
+    # A background process may have inherited SIG_IGN.
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
     before = signal.signal(number, usual)
     try:

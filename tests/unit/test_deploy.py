@@ -395,7 +395,7 @@ class Run:
                 assert asked["TopicArn"] == self.topic
                 self.messages.append((asked["Subject"], asked["Message"]))
             case _:
-                raise NotImplementedError(resource)
+                raise NotImplementedError(resource)  # no machine of ours asks for it
         return {}
 
     def run_job(self, asked: Properties) -> None:
