@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg, msg_from_base_event
 from prometheus_client import REGISTRY
 
-from ingest.build import Build, ParsedProject, _show
+from ingest.build import Build
+from ingest.project import Project, _show
 from ingest.status import lake_status
 from lake import log
 from lake.command import run
@@ -170,6 +173,13 @@ def test_marker_of_a_snapshot_has_every_model_built(
     assert selected == [[], ["--select", "source:bronze.orders+"], []]
 
 
+def test_ingest_imports_dbt_where_it_builds_alone() -> None:
+    """The import takes longer than the rest of a command's start."""
+    program = "import sys, ingest.cli; print('dbt' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ran.stdout == b"False\n"
+
+
 def test_first_build_has_the_project_that_was_parsed_while_spark_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,7 +225,7 @@ def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path
     (models / "all.sql").write_text("select * from {{ ref('one') }}")
     (models / "read.sql").write_text("select * from {{ source('raw', 'events') }}")
     (models / "sources.yml").write_text("sources: [{name: raw, tables: [{name: events}]}]")
-    project = ParsedProject()
+    project = Project([])
     assert project.manifest() is None
     places = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
     assert dbtRunner().invoke(["--quiet", "parse", *places]).success
