@@ -185,21 +185,17 @@ class Bronze:
         if known:
             held = self._rows_like(table, known).select("event_id")
             ids = ids.join(held, on="event_id", how="left_anti")
-        moved = _moved(mark, slices, batch, self.topic_ids)
-        ids = ids.persist()
-        try:
-            count = ids.count()
-            # Where each row is new, as usual, its values need not be shuffled.
-            if count < sum(part.rows for part in slices):
-                rows = rows.dropDuplicates(["event_id"]).join(
-                    ids, on="event_id", how="left_semi"
-                )
-            if count:
-                columns = _bronze_columns(table, batch)
-                self._append(rows.select(*columns), table, moved, count=count)
-            return count
-        finally:
-            ids.unpersist()
+        count = ids.count()
+        # Where each row is new, as usual, its values need not be shuffled.
+        if count < sum(part.rows for part in slices):
+            rows = rows.dropDuplicates(["event_id"]).join(
+                ids, on="event_id", how="left_semi"
+            )
+        if count:
+            moved = _moved(mark, slices, batch, self.topic_ids)
+            columns = _bronze_columns(table, batch)
+            self._append(rows.select(*columns), table, moved, count=count)
+        return count
 
     def _may_be_known(self, part: Slice, mark: Mark) -> bool:
         if part.low_offset is None:

@@ -32,7 +32,7 @@ versions as (
         {%- for column in columns %} null as `{{ column }}`,{% endfor %}
         version.fold_stored_columns
     from {{ stored }} as target
-    left semi join (select distinct {{ key }} from events) as touched
+    left semi join (select {{ key }} from events) as touched
         on target.{{ key }} = touched.{{ key }}
     lateral view inline(concat(
         array(struct(

@@ -3,7 +3,7 @@
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 select {{ cdc_lakehouse._stored_versions(table) }}, target.last_event
 from {{ this }} as target
-left semi join (select distinct {{ key }} from events) as touched
+left semi join (select {{ key }} from events) as touched
     on target.{{ key }} = touched.{{ key }}
 where target.last_event is not null
 {%- endmacro %}
