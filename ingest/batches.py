@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -52,6 +51,7 @@ class Batches:
         continuous: whether it stays.
 
     Attributes:
+        classifier: says where records go.
         tally: what all of them came to.
         refused: the topics whose records are left out from now on, with the reason.
     """
@@ -63,8 +63,7 @@ class Batches:
         self.log = log
         self._is_continuous = continuous
         self.topics = topics
-        # Thousands of calls into the JVM, made while the tables are created.
-        self._classifier = ThreadPoolExecutor(1).submit(Classifier, topics)
+        self.classifier = Classifier(topics)
         # What was rejected comes first: a topic's table then says how far all of its
         # topic is written.
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
@@ -72,11 +71,6 @@ class Batches:
         self.refused: dict[str, str] = {}
         # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
-
-    @property
-    def classifier(self) -> Classifier:
-        """Says where records go."""
-        return self._classifier.result()
 
     def ended(self) -> Iterator[Outcome]:
         """What the batches came to that have ended since this was asked last."""
