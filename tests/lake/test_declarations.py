@@ -261,6 +261,23 @@ def test_milliseconds_and_microseconds_are_read_as_declared(rows: dict[int, Row]
     assert rows[3]["paid_at"].replace(tzinfo=UTC) == moment.replace(microsecond=123_456)
 
 
+def test_table_of_numbers_is_replayed(new_lake: NewLake, tmp_path: Path) -> None:
+    """None of its columns can be left out, so none is looked for in a previous row."""
+    project = small_project(tmp_path / "project")
+    set_columns(project, {"order_id": "int", "priority": "int"})
+    topics = tmp_path / "topics.toml"
+    topics.write_text(TOPICS)
+    lake = new_lake(topics)
+    before, after = ({"order_id": 1, "priority": number} for number in (5, 6))
+    read = flattened("r", before, None)
+    create, update = flattened("c", before, 10), flattened("u", after, 20)
+    # Only all events of the key say where a read that is delivered again stands.
+    for batch in ([(create, 0), (read, 1)], [(update, 2)], [(read, 9)]):
+        build(lake, project, [record({"order_id": 1}, *event) for event in batch])
+    [row] = lake.rows("silver.orders")
+    assert (row["priority"], row["op"], row["source_lsn"]) == (6, "u", 20)
+
+
 def test_table_of_many_columns_can_be_registered(rows: dict[int, Row]) -> None:
     assert {rows[5][name] for name in MANY} == {"x"}
 
