@@ -95,6 +95,8 @@ def embedded_settings() -> dict[str, str]:
                 "-XX:Tier3DelayOn=0 -XX:Tier4InvocationThreshold=20000",
                 "-XX:Tier4MinInvocationThreshold=5000",
                 "-XX:Tier4CompileThreshold=40000 -XX:Tier4BackEdgeThreshold=120000",
+                # And it inlines less, as of a first load half was compilation.
+                "-XX:MaxInlineLevel=9 -XX:FreqInlineSize=150 -XX:InlineSmallCode=1500",
                 "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -Xss4m",
                 # Room from the start: a heap that grows is collected whole each time.
                 "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",
