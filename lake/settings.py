@@ -118,9 +118,6 @@ def embedded_settings() -> dict[str, str]:
         # apart. A connection to a Derby in the same process needs no pool.
         "spark.hadoop.datanucleus.connectionPoolingType": "None",
         "spark.hadoop.hive.hmshandler.retry.interval": "100ms",
-        # Hive's own SQL is for many partitions of Hive's; to have it makes more tables in a
-        # new metastore, which is a third of the time that one takes.
-        "spark.hadoop.hive.metastore.try.direct.sql": "false",
         # One machine: a shuffle of many partitions is many tiny tasks.
         "spark.sql.shuffle.partitions": partitions,
         "spark.default.parallelism": partitions,
