@@ -183,8 +183,10 @@ class Bronze:
         ids = rows.select("event_id").distinct()
         known = [part for part in slices if self._may_be_known(part, mark)]
         if known:
+            # The batch fits into memory; what the table holds is not shuffled.
             held = self._rows_like(table, known).select("event_id")
-            ids = ids.join(held, on="event_id", how="left_anti")
+            held = held.join(F.broadcast(ids), on="event_id", how="left_semi")
+            ids = ids.join(F.broadcast(held), on="event_id", how="left_anti")
         count = ids.count()
         # Where each row is new, as usual, its values need not be shuffled.
         if count < sum(part.rows for part in slices):

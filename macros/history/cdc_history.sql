@@ -43,7 +43,7 @@
         {%- endif -%}
     {%- endif -%}
 
-    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress() -%}{%- endif -%}
+    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress({}) -%}{%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}

@@ -1,12 +1,10 @@
 {#
-    Record in the properties of this model's table (see progress) what differs: of a gold table
-    the state of its `inputs`; of a silver table what this run has read of each input, and which
-    truncates and complete snapshots it has applied. A model killed before this reads the same
-    again, which changes nothing.
+    Record in the properties of this model's table (see progress) those of `values` that differ, and
+    with `has_read` what this run has read of each input, and which truncates and complete snapshots
+    it has applied. A model killed before this reads the same again, which changes nothing.
 #}
-{% macro _record_progress(inputs=none) -%}
-    {%- set values = {'inputs': inputs} if inputs else {} -%}
-    {%- if not inputs -%}
+{% macro _record_progress(values, has_read=true) -%}
+    {%- if has_read -%}
         {%- for input in cdc_lakehouse.inputs_of(model) -%}
             {%- for name, batch in input['upper'].items() -%}
                 {%- do values.update({'read_to.' ~ name: batch | string}) -%}

@@ -9,7 +9,7 @@
     {%- set keys = ['select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'] if counts[1] else [] -%}
     {%- set conditions = [] -%}
     {%- for condition, position in [('', counts[3]), ('not entry.is_known and ', counts[4])]
-        if table['carried'] and position is not none -%}
+        if table['carried'] and position is not none and cdc_lakehouse.progress(this).get('carries') != 'false' -%}
         {%- do conditions.append(condition ~ "entry.place.position >= '" ~ position ~ "'") -%}
     {%- endfor -%}
     {%- if conditions -%}

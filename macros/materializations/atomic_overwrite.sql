@@ -35,7 +35,7 @@
         {%- call statement('main') -%}
             {{ cdc_lakehouse._insert_statement(target_relation, rows, types) }}
         {%- endcall -%}
-        {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress(state) -%}{%- endif -%}
+        {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress({'inputs': state}, has_read=false) -%}{%- endif -%}
     {%- endif -%}
 
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}

@@ -29,11 +29,20 @@
                 'count_if(fold_changed and not fold_replays)', 'count_if(fold_replays)',
                 'count_if(fold_changed and size(fold_kept) > 0)', 'min(fold_late)', 'min(fold_deleted)'
             ] if is_increment else ['count(*)', 'count_if(fold_replays)', '0', 'null', 'null'])
-            + ['to_json(array_distinct(flatten(collect_set(fold_unlisted_fields))))'] -%}
+            + [
+                'to_json(array_distinct(flatten(collect_set(fold_unlisted_fields))))',
+                "count_if(exists(carried_columns, entry -> entry.place.op = 'c'))"
+            ] -%}
         {%- endif -%}
         {%- set described = cdc_lakehouse._described_rows(rows, aggregates | join(', ')) -%}
         {%- set types, counts = described['types'], described['values'] -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
+        {#- Whether a value of a create is carried anywhere: raised before such a row is stored, and
+            lowered after all rows were replaced without one. Only then can rows wait (_rows_to_write). -#}
+        {%- set carries = fold and (counts[1] or counts[6]) -%}
+        {%- if carries and not flags.EMPTY -%}
+            {%- do cdc_lakehouse._record_progress({'carries': 'true'}, has_read=false) -%}
+        {%- endif -%}
         {%- set state = cdc_lakehouse._rows_to_write(fold, rows, counts, columns, is_increment) if fold
             else {'rows': rows, 'is_empty': counts[0] == 0, 'kept': false} -%}
     {%- endif -%}
@@ -56,7 +65,9 @@
 
     {%- set arrived = cdc_lakehouse.arrived_in_this_run(fold['bronze'])
         if fold and is_increment and state['is_empty'] and not flags.EMPTY else none -%}
-    {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress() -%}{%- endif -%}
+    {%- if not flags.EMPTY -%}
+        {%- do cdc_lakehouse._record_progress({'carries': 'false'} if fold and not (is_increment or carries) else {}) -%}
+    {%- endif -%}
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
 

@@ -8,7 +8,8 @@ orders as (
 
     {% if reads_increment() %}
 
-        where {{ arrived_in_this_run('orders') }}
+        -- rand(), so that Spark reads the orders once for both uses, and not twice
+        where {{ arrived_in_this_run('orders') }} and rand() >= 0
 
     {% endif %}
 
