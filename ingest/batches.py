@@ -14,11 +14,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ingest import metrics
-from ingest.bronze import Bronze, Slice, head_of_records, next_batch
+from ingest.bronze import Bronze, Slice, head_of_records
 from ingest.events import SKIPPED, Classifier
 from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.topics import Topics
-from lake.mark import REJECTED_TABLE
+from lake.mark import REJECTED_TABLE, next_batch
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -380,11 +379,6 @@ def columns_of(table: str) -> str:
 
 def _column_names(table: str) -> list[str]:
     return [column.split()[0] for column in columns_of(table).split(", ")]
-
-
-def next_batch(last: int, now: datetime) -> int:
-    """A number above ``last`` that says when, in UTC: yyyyMMddHHmmssSSS."""
-    return max(last + 1, int(now.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3]))
 
 
 def _bronze_columns(table: str, batch: int) -> list[Column]:

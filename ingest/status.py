@@ -15,7 +15,7 @@ from pyarrow import fs
 
 from ingest.kafka import TopicState
 from lake.errors import UserError
-from lake.mark import MARK, REJECTED_TABLE
+from lake.mark import MARK, REJECTED_TABLE, batch_time
 from lake.storage import file_system
 from lake.tables import open_table, read_columns
 
@@ -88,8 +88,9 @@ class LakeStatus:
     def lines(self) -> Iterator[str]:
         """For people."""
         yield f"lake: {self.lake}"
+        at = batch_time(self.newest_batch) if self.newest_batch else None
         since = "" if self.seconds_since is None else f", {self.seconds_since:,.0f} s ago"
-        yield f"newest commit of bronze: {_text(batch_time(self.newest_batch))}{since}"
+        yield f"newest commit of bronze: {_text(at)}{since}"
         if self.newest_change is not None:
             at = datetime.fromisoformat(self.newest_change)
             yield (
@@ -151,7 +152,7 @@ def lake_status(root: str) -> LakeStatus:
             # Rejected records may all be of an older generation.
             if mark.get("topic_ids", {}).get(topic) == status.topic_ids.get(topic):
                 status.read_to[where] = max(offset, status.read_to.get(where, 0))
-    at = batch_time(status.newest_batch)
+    at = batch_time(status.newest_batch) if status.newest_batch else None
     if at is not None:
         status.seconds_since = (datetime.now(UTC) - at).total_seconds()
     if at is not None and newest_change:
@@ -166,11 +167,6 @@ def lake_status(root: str) -> LakeStatus:
                 status.commits[f"{layer}.{name}"] = written.isoformat()
     status.last_build = _last_build()
     return status
-
-
-def batch_time(batch: int) -> datetime | None:
-    """When a batch was written; None before the first."""
-    return datetime.strptime(f"{batch}000", INSTANT).replace(tzinfo=UTC) if batch else None
 
 
 def _tables(files: fs.FileSystem, folder: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 REJECTED_TABLE = "rejected_events"
 # The snapshots that `python -m connectors resync` asked for; of other tables than its own.
@@ -11,6 +12,36 @@ MARKER_TABLE = "complete_snapshots"
 # Kept in every commit, so that the next one knows them without reading data.
 MARK_PREFIX = "lakehouse."
 MARK = MARK_PREFIX + "mark"
+
+
+def next_batch(last: int, now: datetime) -> int:
+    """A time above ``last``: now, in UTC, as yyyyMMddHHmmssSSS."""
+    at = _number(now)
+    return at if at > last else _number(batch_time(last) + timedelta(milliseconds=1))
+
+
+def batch_time(batch: int) -> datetime:
+    """When a batch was written.
+
+    An earlier version counted on from 23:59:59.999 as from any number, and may have stored
+    a second 60 or an hour 24: the time that follows.
+    """
+    digits = f"{batch:017d}"
+    year, month, day, hours, minutes, seconds, milliseconds = (
+        int(digits[start:end])
+        for start, end in ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 17))
+    )
+    return datetime(year, month, 1, tzinfo=UTC) + timedelta(
+        days=day - 1,
+        hours=hours,
+        minutes=minutes,
+        seconds=seconds,
+        milliseconds=milliseconds,
+    )
+
+
+def _number(at: datetime) -> int:
+    return int(at.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:-3])
 
 
 @dataclass

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ingest.bronze import next_batch
 from ingest.build import Build
 from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
 from lake.errors import UserError
 from lake.lock import exclusive_lock
+from lake.mark import batch_time, next_batch
 from lake.place import lake_root
 from lake.settings import embedded_settings
 from tests.support.records import TOPIC
@@ -30,10 +30,26 @@ def test_next_batch_is_now_in_utc() -> None:
     )
 
 
-def test_next_batch_rises_when_the_clock_does_not() -> None:
-    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-    assert next_batch(20260304050607000, now) == 20260304050607001
-    assert next_batch(20270101000000000, now) == 20270101000000001
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (20260304050607000, 20260304050607001),
+        (20260304050609999, 20260304050610000),
+        (20260304050659999, 20260304050700000),
+        (20261231235959999, 20270101000000000),
+        # Stored by an earlier version.
+        (20240228235960000, 20240229000000001),
+        (20260331235999999, 20260401000040000),
+    ],
+)
+def test_next_batch_is_a_later_time_when_the_clock_is_behind(
+    last: int, expected: int
+) -> None:
+    """Also behind a stored number that is no time, as one millisecond after midnight."""
+    now = datetime(2020, 1, 1, tzinfo=UTC)
+    assert next_batch(last, now) == expected > last
+    assert next_batch(0, batch_time(expected)) == expected
+    assert batch_time(last) < batch_time(expected)
 
 
 def test_topics_of_the_project() -> None:

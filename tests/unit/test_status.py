@@ -10,6 +10,7 @@ import pytest
 
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
+from lake.mark import MARK
 
 
 def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
@@ -18,6 +19,18 @@ def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
     (timeline / "hoodie.properties").write_text("hoodie.table.name=rejected_events\n")
     (timeline / "20260102030405000.commit.requested").touch()
     assert lake_status(str(tmp_path)).rejected == 0
+
+
+def test_batch_that_is_no_time_is_shown(tmp_path: Path) -> None:
+    """An earlier version counted past the last second of a minute."""
+    timeline = tmp_path / "warehouse/bronze.db/cdc_events/.hoodie"
+    timeline.mkdir(parents=True)
+    mark = {"batch": 20261231235960007, "newest_change": 1_798_761_599.0}
+    commit = {"extraMetadata": {MARK: json.dumps(mark)}}
+    (timeline / "20261231235959000.commit").write_text(json.dumps(commit))
+    lines = list(lake_status(str(tmp_path)).lines())
+    assert lines[1].startswith("newest commit of bronze: 2027-01-01 00:00:00 UTC,")
+    assert lines[2].endswith("in bronze 1.0 s later")
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
