@@ -93,6 +93,8 @@ def add(
         for table in catalogue.matching(tables)
         if not connector.is_auxiliary(str(table))
     ]
+    if not found:
+        raise UserError(f"{', '.join(tables)}: tables of resync only, which are no data")
     if name is not None and len(found) > 1:
         raise UserError(f"--as names one table, and {', '.join(tables)} are {len(found)}")
     wrong: list[str] = []
@@ -100,6 +102,7 @@ def add(
         try:
             project.add(connector.declaration(table, name), connector.topic(str(table)))
             connector.capture(project, str(table))
+            connector.require_own_topic(table, catalogue)
         except UserError as error:
             wrong.append(str(error))
     if wrong:
@@ -148,7 +151,7 @@ def diff(
         raise UserError("the connectors read different databases: compare one at a time")
     catalogue = read_catalogue(connectors[0])
     models = project.staging_models(variables)
-    modelled = modelled_tables(models, project.tables(), connectors)
+    modelled = modelled_tables(models, project.tables(), connectors, catalogue)
     found = differences(modelled, connectors, catalogue)
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from connectors.declare.catalogue import Table
+from connectors.declare.catalogue import Catalogue, Table
 from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Project
 from lake.errors import UserError
@@ -69,25 +70,48 @@ class Connector:
         return table == self.signals or table.rpartition(".")[2] == MARKER_TABLE
 
     def topic(self, table: str) -> str:
-        """Where it sends a table's changes."""
-        return f"{self._config['topic.prefix']}.{table}"
+        """Where Debezium's SchemaTopicNamingStrategy sends a table's changes."""
+        return f"{self._config['topic.prefix']}.{_replaced(table, 'A-Za-z0-9._-')}"
 
-    def table(self, topic: str) -> str | None:
-        """The table whose changes a topic carries; None of another connector's topic."""
+    def table(self, topic: str, tables: Sequence[str]) -> str | None:
+        """The table whose changes a topic carries; None of another connector's topic.
+
+        Args:
+            topic: its name, in which characters that Kafka does not allow are replaced.
+            tables: the source's.
+        """
         prefix = self.topic("")
-        return topic.removeprefix(prefix) if topic.startswith(prefix) else None
+        if not topic.startswith(prefix):
+            return None
+        found = [table for table in tables if self.topic(table) == topic]
+        captured = [table for table in found if self.captures(table)]
+        return next(iter(captured or found), topic.removeprefix(prefix))
+
+    def require_own_topic(self, table: Table, catalogue: Catalogue) -> None:
+        """Stop where it sends another table's changes to the same topic.
+
+        Raises:
+            UserError: it does; the message names both tables.
+        """
+        topic = self.topic(str(table))
+        for other in map(str, catalogue.tables):
+            is_other = other != str(table) and self.topic(other) == topic
+            if is_other and self.captures(other):
+                raise UserError(
+                    f"{table}: {other} has the same topic {topic}; leave one of them to a"
+                    " connector with another topic.prefix"
+                )
 
     def captures(self, table: str) -> bool:
-        """Whether its lists have a table."""
-        if listed := self._list("table.include.list"):
-            return any(re.fullmatch(entry, table, re.IGNORECASE) for entry in listed)
+        """Whether its lists have a table; a list that it lacks has every one."""
+        kind = "schema" if self.database == "postgresql" else "database"
         schema = table.partition(".")[0]
-        databases = self._list("database.include.list") or self._list("schema.include.list")
-        is_left_out = any(
-            re.fullmatch(entry, table, re.IGNORECASE)
-            for entry in self._list("table.exclude.list")
+        return all(
+            self._matches(f"{each}.include.list", name)
+            if self._list(f"{each}.include.list")
+            else not self._matches(f"{each}.exclude.list", name)
+            for each, name in ((kind, schema), ("table", table))
         )
-        return not is_left_out and (not databases or schema in databases)
 
     def declaration(self, table: Table, name: str | None = None) -> Declaration:
         """What to declare of a table whose events it sends.
@@ -99,14 +123,10 @@ class Connector:
         Raises:
             UserError: the table cannot be declared.
         """
-        entries = self._list("column.exclude.list")
         left_out = frozenset(
             each.name
             for each in table.columns
-            if any(
-                re.fullmatch(entry, f"{table}.{each.name}", re.IGNORECASE)
-                for entry in entries
-            )
+            if self._matches("column.exclude.list", f"{table}.{each.name}")
         )
         own = name or own_name(table.name)
         decimal_mode = self._config.get("decimal.handling.mode", "precise")
@@ -120,14 +140,37 @@ class Connector:
             return
         if name not in self._config:
             raise UserError(f"{self.file} leaves out {table}: change its lists by hand")
-        before = json.dumps(self._config[name])
         # The entries are regular expressions, in which a dot matches a dot, too.
         literal = re.sub(r"([^\w.])", r"\\\1", table)
         listed = sorted([*self._list(name), literal], key=self.is_auxiliary)
         self._config[name] = ",".join(listed)
-        project.write(self.file, text.replace(before, json.dumps(self._config[name]), 1))
+        found = re.search(rf'"{re.escape(name)}"\s*:\s*("(?:[^"\\]|\\.)*")', text)
+        if found is not None:
+            value = json.dumps(self._config[name], ensure_ascii=found[1].isascii())
+            text = text[: found.start(1)] + value + text[found.end(1) :]
+        if json.loads(text) != self._config or not self.captures(table):
+            raise UserError(f"{self.file} leaves out {table}: change its lists by hand")
+        project.write(self.file, text)
+
+    def _matches(self, name: str, text: str) -> bool:
+        """Whether one of a list's regular expressions, which are Java's, matches a name."""
+        try:
+            return any(
+                re.fullmatch(entry, text, re.IGNORECASE | re.ASCII)
+                for entry in self._list(name)
+            )
+        except re.error as error:
+            raise UserError(
+                f"{self.file}: cannot read the regular expressions of {name}: {error}"
+            ) from error
 
     def _list(self, name: str) -> list[str]:
-        return [
-            part.strip() for part in self._config.get(name, "").split(",") if part.strip()
-        ]
+        parts = re.split(r"(?<!\\),", self._config.get(name, ""))
+        return [part.strip() for part in parts if part.strip()]
+
+
+def _replaced(name: str, allowed: str) -> str:
+    """A name with an underscore for each unit of UTF-16 that is not allowed."""
+    return re.sub(
+        rf"[^{allowed}]", lambda found: "_" if found[0] <= "\uffff" else "__", name
+    )

@@ -50,7 +50,10 @@ Modelled = Mapping[str, tuple[Model, Connector]]
 
 
 def modelled_tables(
-    models: Sequence[Model], topics: Mapping[str, str], connectors: Sequence[Connector]
+    models: Sequence[Model],
+    topics: Mapping[str, str],
+    connectors: Sequence[Connector],
+    catalogue: Catalogue,
 ) -> Modelled:
     """The tables that have a model, each with that and its connector.
 
@@ -61,12 +64,14 @@ def modelled_tables(
         models: the project's staging models.
         topics: the bronze table of each topic.
         connectors: of one source.
+        catalogue: that source's.
     """
+    tables = [str(table) for table in catalogue.tables]
     by_bronze = {model.bronze: model for model in models}
     found: dict[str, tuple[Model, Connector]] = {}
     for topic, bronze in topics.items():
         for connector in connectors:
-            table = connector.table(topic)
+            table = connector.table(topic, tables)
             if table is None or bronze not in by_bronze:
                 continue
             if table not in found or connector.captures(table):
@@ -92,7 +97,7 @@ def differences(
             continue
         if not any(each.captures(name) for each in connectors):
             found.append(Difference(name, "not captured", model.name))
-        found += _of_table(model, tables[name], connector)
+        found += _of_table(model, tables[name], connector, catalogue)
     for name in tables:
         if any(each.is_auxiliary(name) for each in connectors):
             continue
@@ -101,8 +106,11 @@ def differences(
     return found
 
 
-def _of_table(model: Model, table: Table, connector: Connector) -> Iterator[Difference]:
+def _of_table(
+    model: Model, table: Table, connector: Connector, catalogue: Catalogue
+) -> Iterator[Difference]:
     try:
+        connector.require_own_topic(table, catalogue)
         expected = connector.declaration(table)
     except UserError as error:
         yield Difference(str(table), "unusable", model.name, source=str(error))

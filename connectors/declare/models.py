@@ -87,7 +87,7 @@ def declaration(
         if column.name in left_out or column.is_computed:
             continue
         own = own_name(column.name)
-        if re.search(r"['`?\\]", column.name):
+        if re.search(r"['`?\\]", column.name) or not column.name.isprintable():
             raise UserError(f"{table}: no model can name the column {column.name}")
         if own in columns:
             raise UserError(f"{table}: two columns would be called {own}")
@@ -111,6 +111,8 @@ def declaration(
     key, described_key = key_columns[0], descriptions[key_columns[0]]
     if len(key_columns) > 1:
         key = f"{name}_key"
+        while key in columns:
+            key = f"{key}_key"
         joined = "-".join(f"<{part}>" for part in key_columns)
         descriptions[key] = f"Primary key, `{joined}`."
     else:
@@ -171,7 +173,7 @@ def staging_yaml(declared: Declaration) -> str:
 
 def silver_yaml(declared: Declaration, package: str) -> str:
     """``<name>.yml``: descriptions, and the tests of the key and of untyped values."""
-    found = [f"models:\n  - name: {declared.name}\n{_folded(declared.description)}"]
+    found = [f"models:\n  - name: {scalar(declared.name)}\n{_folded(declared.description)}"]
     found.append("    columns:\n")
     own = [declared.key, *(name for name in declared.columns if name != declared.key)]
     for column in own:
@@ -191,11 +193,11 @@ def silver_yaml(declared: Declaration, package: str) -> str:
 
 def column_yaml(column: str, description: str) -> str:
     """A column with its description."""
-    return f"      - name: {column}\n        description: {_scalar(description)}\n"
+    return f"      - name: {scalar(column)}\n        description: {scalar(description)}\n"
 
 
-def _scalar(text: str) -> str:
-    """A text as YAML on one line, in which dbt finds no Jinja."""
+def scalar(text: str) -> str:
+    """A text as YAML on one line: a text there, too, and without Jinja."""
     text = _without_jinja(text)
     try:
         is_plain = yaml.safe_load(f"- name: {text}") == [{"name": text}]
@@ -210,8 +212,9 @@ def _folded(text: str) -> str:
 
 
 def _without_jinja(text: str) -> str:
-    """A comment of the source is no template."""
-    return re.sub(r"\{(?=[{%#])", "{ ", " ".join(text.split()))
+    """What the source says is no template, and has characters that YAML can hold."""
+    printable = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return re.sub(r"\{(?=[{%#])", "{ ", printable)
 
 
 def _sentence(text: str) -> str:

@@ -20,10 +20,12 @@ import yaml
 from connectors.declare import models
 from connectors.declare.models import Declaration
 from lake.errors import UserError
-from lake.mark import REJECTED_TABLE
+from lake.mark import MARKER_TABLE, REJECTED_TABLE
 
 OWN_NAME = "cdc_lakehouse"
 PROFILES = models.PACKAGE / "profiles"
+# The names of tables and models that every project has.
+RESERVED = (REJECTED_TABLE, "rejected_rows", MARKER_TABLE)
 CHANGE_EVENTS = f"macro.{OWN_NAME}.change_events"
 NEW_SOURCES = f"""\
 sources:
@@ -40,6 +42,18 @@ NEW_REJECTED_ROWS = """\
     ref('{model}'),
 ]) }}}}
 """
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """The tables of a source in a YAML file, as nodes with their places."""
+
+    key: Any
+    list: Any
+
+    def names(self) -> list[str]:
+        entries = self.list.value if isinstance(self.list, yaml.SequenceNode) else ()
+        return [mapping(entry)["name"].value for entry in entries]
 
 
 @dataclass(frozen=True)
@@ -121,7 +135,12 @@ class Project:
         changed = self.changed()
         for path in changed:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(self._new[path], encoding="utf-8")
+            is_of_windows = path.exists() and b"\r\n" in path.read_bytes()
+            path.write_text(
+                self._new[path],
+                encoding="utf-8",
+                newline="\r\n" if is_of_windows else "\n",
+            )
         return [self._shown(path) for path in changed]
 
     def _shown(self, path: Path) -> str:
@@ -142,7 +161,11 @@ class Project:
 
     def tables(self) -> dict[str, str]:
         """The bronze table of each topic."""
-        found: dict[str, str] = tomllib.loads(self.text(self.topics)).get("topics", {})
+        try:
+            content = tomllib.loads(self.text(self.topics))
+        except tomllib.TOMLDecodeError as error:
+            raise UserError(f"cannot read {self.topics}: {error}") from error
+        found: dict[str, str] = content.get("topics", {})
         return found
 
     def staging_models(self, variables: str) -> list[Model]:
@@ -180,6 +203,11 @@ class Project:
             UserError: its name is taken.
         """
         name = declared.name
+        if name in RESERVED:
+            raise UserError(
+                f"{declared.source}: the name {name} is reserved; --as gives the table"
+                " another"
+            )
         is_known = self.tables().get(topic) == name
         taken = [self.model(name), self.model(f"stg_{name}")]
         if not is_known and (any(taken) or name in self.tables().values()):
@@ -203,45 +231,84 @@ class Project:
 
     def _add_topic(self, topic: str, name: str) -> None:
         """A line behind the last one of ``[topics]``."""
-        text = self.text(self.topics) or "[topics]\n"
-        if topic in tomllib.loads(text).get("topics", {}):
+        if topic in self.tables():
             return
-        section = re.search(r"^\[topics\][ \t]*\n(?:(?!\[).*\n?)*", text, re.MULTILINE)
-        if section is None:
-            raise UserError(f"{self.topics} has no section [topics]")
-        place = section.start() + len("[topics]\n")
-        for line in re.finditer(r"^[^#\n\[]*=.*\n?", section[0], re.MULTILINE):
-            place = section.start() + line.end()
+        text = self.text(self.topics) or "[topics]\n"
         added = f"{json.dumps(topic)} = {json.dumps(name)}\n"
-        self.write(self.topics, inserted(text, place, added))
+        section = re.search(
+            r"^[ \t]*\[[ \t]*topics[ \t]*\].*\n?(?P<lines>(?:(?![ \t]*\[).*\n)*.*)",
+            text,
+            re.MULTILINE,
+        )
+        if section is not None:
+            place = section.start("lines")
+            for line in re.finditer(r"^[^#\n\[]*=.*\n?", section["lines"], re.MULTILINE):
+                place = section.start("lines") + line.end()
+            self.write(self.topics, inserted(text, place, added))
+        if self.tables().get(topic) != name:
+            raise UserError(
+                f"{self.topics}: add this line to its section [topics] by hand: {added}"
+            )
 
     def _add_source(self, name: str, table: str) -> None:
         """An entry behind the last table of changes of the source ``bronze``."""
-        files = (file for file in self.files("*.yml") if _sources(self.text(file)))
+        files = (file for file in self.files("*.yml") if self._bronze(file))
         path = next(files, self.folder / "models/staging/_sources.yml")
-        text = self.text(path) or NEW_SOURCES
-        tables = _sources(text)
+        if not self.text(path):
+            self.write(path, NEW_SOURCES)
+        tables = self._bronze(path)
         if tables is None:
             raise UserError(f"{path} has no source called bronze: add it")
-        names = [mapping(entry)["name"].value for entry in tables.value]
+        names = tables.names()
         if name in names:
             return
-        before = [
-            entry
-            for entry, its_name in zip(tables.value, names, strict=True)
-            if its_name != REJECTED_TABLE
-        ]
-        indent = " " * (tables.value[0].start_mark.column - 2)
-        added = f"{indent}- name: {name}\n"
-        added += f"{indent}  description: One row per change of `{table}`.\n"
+        if names and tables.list.flow_style:
+            raise UserError(
+                f"{path}: add {name} by hand; the source's tables are not a list of lines"
+            )
+        text = self.text(path)
+        indent = " " * (tables.key.start_mark.column + 2)
+        if names:
+            indent = " " * (tables.list.value[0].start_mark.column - 2)
+        described = models.scalar(f"One row per change of `{table}`.")
+        added = f"{indent}- name: {models.scalar(name)}\n"
+        added += f"{indent}  description: {described}\n"
         if "&event_columns" in text:
             added += f"{indent}  columns: *event_columns\n"
-        # The end mark of a block is where the next token begins: behind blank lines.
-        place = (
-            before[-1].end_mark.index if before else tables.value[0].start_mark.index - 2
-        )
-        place = text.rfind("\n", 0, place) + 1
-        self.write(path, inserted(text, place, added))
+        if not names:
+            # In place of `[]`, or of nothing.
+            place = text.index(":", tables.key.end_mark.index) + 1
+            rest = re.sub(r"\A[ \t]*(\[\s*\]|~|null)?", "", text[place:])
+            self.write(path, f"{text[:place]}\n{added.rstrip()}{rest}")
+        else:
+            changes = [number for number, its in enumerate(names) if its != REJECTED_TABLE]
+            # The end mark of a block is where the next token begins: behind blank lines.
+            place = (
+                tables.list.value[changes[-1]].end_mark.index
+                if changes
+                else tables.list.value[0].start_mark.index - 2
+            )
+            place = text.rfind("\n", 0, place) + 1
+            self.write(path, inserted(text, place, added))
+        if (changed := self._bronze(path)) is None or name not in changed.names():
+            raise UserError(f"{path}: add {name} to the tables of bronze by hand")
+
+    def _bronze(self, path: Path) -> _Tables | None:
+        """The tables of the source ``bronze`` in a YAML file."""
+        text = self.text(path)
+        if "sources:" not in text:
+            return None
+        try:
+            root = mapping(yaml.compose(text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError as error:
+            raise UserError(f"cannot read {path}: {error}") from error
+        for source in root["sources"].value if "sources" in root else ():
+            if mapping(source)["name"].value == "bronze":
+                for key, value in source.value:
+                    if key.value == "tables":
+                        return _Tables(key, value)
+                raise UserError(f"{path}: the source bronze has no tables: add the list")
+        return None
 
     def _add_rejected_rows(self, model: str) -> None:
         """A line in the list of the model that calls ``rejected_rows``."""
@@ -250,7 +317,7 @@ class Project:
             text = self.text(path)
             if "rejected_rows(" not in text:
                 continue
-            if line in text:
+            if re.search(rf"ref\(\s*(['\"]){model}\1\s*\)", text):
                 return
             listed = re.search(r"\[(\s*)ref\([^\]]*?\)(,?)(\s*)\]", text)
             if listed is None:
@@ -276,18 +343,7 @@ def inserted(text: str, place: int, added: str) -> str:
     return text[:place] + added + text[place:]
 
 
-def _sources(text: str) -> Any:
-    """The tables of the source ``bronze`` in a YAML file, as nodes with their places."""
-    if "sources:" not in text:
-        return None
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    for source in mapping(root).get("sources", yaml.SequenceNode("", [])).value:
-        found = mapping(source)
-        if found["name"].value == "bronze":
-            return found["tables"]
-    return None
-
-
 def mapping(node: Any) -> dict[str, Any]:
-    """A mapping's nodes, by key."""
-    return {key.value: value for key, value in node.value}
+    """A mapping's nodes, by key; of something else none."""
+    entries = node.value if isinstance(node, yaml.MappingNode) else ()
+    return {key.value: value for key, value in entries}

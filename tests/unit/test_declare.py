@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -199,6 +200,12 @@ def test_dry_run_prints_a_diff_and_writes_nothing(
     [
         (replace(VENDORS, key=()), "shop.vendors has no primary key"),
         (replace(VENDORS, name="products"), "the name products is taken in models/silver"),
+        (replace(VENDORS, name="Lines"), "the name lines is taken in models/silver"),
+        (replace(VENDORS, name="rejected_events"), "the name rejected_events is reserved"),
+        (
+            replace(VENDORS, name="Línes"),
+            "shop.Lïnes: shop.Línes has the same topic demo.shop.L_nes",
+        ),
         (
             replace(VENDORS, columns=(*VENDORS.columns, Column("found", "tsquery"))),
             "found (tsquery): no type to declare for 'tsquery'",
@@ -223,11 +230,146 @@ def test_table_that_cannot_be_declared_changes_nothing(
 ) -> None:
     """Nor do those that could be, in the same command."""
     before = texts(project)
-    catalogue.tables[:] = [LINES, table]
+    catalogue.tables[:] = [LINES, replace(LINES, schema="other"), table]
+    catalogue.tables += [replace(LINES, name="Lïnes")] if table.name == "Línes" else []
     assert run("add", "shop") == 1
     said = capsys.readouterr().err
     assert message in said and said.endswith("nothing was written\n")
     assert texts(project) == before
+
+
+ID = Column("id", "integer", is_nullable=False)
+ODD = [
+    Table("shop", name, (ID, *(Column(each, "text") for each in columns)), key)
+    for name, columns, key in [
+        ("switches", ("no", "on"), ("id",)),
+        ("null", (), ("id",)),
+        ("api", ("api_key", "api_key_key"), ("id", "api_key")),
+        ("Kunden.Übersicht, alle", ("Größe",), ("id",)),
+        ("l{{ env_var('HOME') }}", ('c{{ env_var("HOME") }}', "# no: [comment"), ("id",)),
+    ]
+]
+
+
+def test_nothing_of_a_catalogue_is_taken_for_code(
+    run: Run, project: Path, catalogue: Catalogue
+) -> None:
+    """Words of YAML, Jinja, names that are no names here; what is written is parsed."""
+    catalogue.tables[:] = [
+        replace(each, comment="{{ env_var('HOME') }}: \x07'#") for each in ODD
+    ]
+    file = project / CONNECTOR
+    config = json.loads(file.read_text()) | {"table.include.list": "shop.Vögel"}
+    file.write_text(json.dumps(config, indent=2, ensure_ascii=False), encoding="utf-8")
+    topics = project / "ingest/topics.toml"
+    topics.write_bytes(b"[topics] # of the source\r\n\r\n[epochs]\r\n")
+    assert run("add", "shop") == 0
+    listed = json.loads(file.read_text(encoding="utf-8"))["table.include.list"]
+    assert listed.startswith(r"shop.Vögel,shop.switches,shop.null,shop.api,shop.Kunden.Üb")
+    assert topics.read_bytes().startswith(
+        b'[topics] # of the source\r\n"demo.shop.switches" = "switches"\r\n'
+    )
+    assert (
+        '"demo.shop.Kunden._bersicht__alle" = "kunden__bersicht__alle"'
+        in topics.read_text()
+    )
+    assert (
+        "'key': 'api_key_key_key'," in (project / "models/staging/stg_api.sql").read_text()
+    )
+    before = texts(project)
+    assert (run("add", "shop"), texts(project)) == (0, before)
+    assert run("diff") == 0
+    target = project / "target"
+    parsed = dbt_parse(project)
+    assert parsed.returncode == 0, parsed.stdout + parsed.stderr
+    assert str(Path.home()) not in (target / "manifest.json").read_text()
+    nodes = json.loads((target / "manifest.json").read_text())["nodes"]
+    columns = nodes["model.cdc_lakehouse.switches"]["columns"]
+    assert {"no", "on"} < columns.keys()
+
+
+@pytest.mark.parametrize("tables", ["", " []", " [ ]  # none yet", " ~"])
+@pytest.mark.parametrize(
+    "topics", ["[ topics ]", "[topics]# c", "[epochs]\n[topics] # c\n# d"]
+)
+def test_list_that_is_empty_is_added_to(
+    run: Run, project: Path, tables: str, topics: str
+) -> None:
+    sources = project / "models/staging/_sources.yml"
+    text = f"sources:\n  - name: bronze\n    tables:{tables}\n    schema: bronze\n"
+    sources.write_text(text)
+    (project / "ingest/topics.toml").write_text(topics)
+    assert run("add", "shop.lines") == 0
+    (source,) = yaml.safe_load(sources.read_text())["sources"]
+    assert source["schema"] == "bronze"
+    assert [table["name"] for table in source["tables"]] == ["lines"]
+    said = tomllib.loads((project / "ingest/topics.toml").read_text())
+    assert said["topics"] == {"demo.shop.lines": "lines"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("ingest/topics.toml", 'topics = {"a" = "b"}', "add this line to its section"),
+        ("ingest/topics.toml", "[topics", "cannot read"),
+        (
+            "models/staging/_sources.yml",
+            "sources:\n  - name: bronze\n    tables: [{name: a}]\n",
+            "add lines by hand; ",
+        ),
+        ("models/staging/_sources.yml", "sources:\n  - name: bronze\n", "has no tables"),
+        ("models/staging/_sources.yml", "sources: [", "cannot read"),
+        (
+            "models/silver/rejected_rows.sql",
+            "{{ rejected_rows(all) }}",
+            "add ref('stg_lines')",
+        ),
+        (
+            CONNECTOR,
+            '"table.include.list": "a","table.include.list": "b"',
+            "change its lists",
+        ),
+        (
+            CONNECTOR,
+            '"schema.include.list": "s","table.include.list": "b"',
+            "change its lists",
+        ),
+        (
+            CONNECTOR,
+            r'"table.include.list": "\\Qa\\E"',
+            "cannot read the regular expressions",
+        ),
+    ],
+)
+def test_edit_that_finds_no_place_is_an_error(
+    run: Run,
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    file: str,
+    text: str,
+    message: str,
+) -> None:
+    if file == CONNECTOR:
+        config = json.loads((project / file).read_text())
+        del config["table.include.list"]
+        text = json.dumps(config)[:-1] + f", {text}}}"
+    (project / file).write_text(text)
+    before = texts(project)
+    assert run("add", "shop.lines") == 1
+    assert message in capsys.readouterr().err
+    assert texts(project) == before
+
+
+def dbt_parse(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "dbt.cli.main", "--warn-error", "parse"),
+            *("--profiles-dir", "profiles", "--quiet", "--no-partial-parse"),
+        ],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_unknown_table_is_an_error(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
