@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import click
+from dbt.config.project import Project
 from dbt.contracts.graph.manifest import Manifest
 from dbt.events.types import CommandCompleted
 from dbt.flags import get_flags
@@ -30,6 +32,8 @@ from lake.lock import exclusive_lock, only_one_anywhere
 from lake.metastore import prepare
 from lake.place import lake_root
 from lake.session import is_given, spark_session
+
+PACKAGE = "cdc_lakehouse"
 
 # The commands that read tables (of `docs generate`, dbt names the second word alone), and
 # those that write some; on a cluster, those that read may run beside them.
@@ -52,23 +56,31 @@ class SingleBuild(dbtPlugin):
     """Takes the lake's lock for as long as this process lives, and opens the session."""
 
     def initialize(self) -> None:
-        """Prepare what the target of a command needs, if it connects to Spark."""
+        """Prepare what the target of a command needs, if it is a session of Spark's.
+
+        dbt loads this module for every project of its environment: those that do not use
+        the package ``cdc_lakehouse`` are left alone.
+        """
         flags = get_flags()
-        target = _target(getattr(flags, "TARGET", None))
         command = getattr(flags, "WHICH", None)
         if command not in READING | WRITING:
             return
-        if target == "embedded":
+        loaded = click.get_current_context().obj
+        profile, project = loaded["profile"], loaded["project"]
+        if getattr(profile.credentials, "method", None) != "session" or not _is_ours(
+            project
+        ):
+            return
+        target = profile.target_name
+        if target not in ("cluster", "emr"):
             _prepare_embedded(command)
             add_callback_to_manager(_warn_of_full_disk)
-            _hold(command, _operation(flags))
-        elif target in ("cluster", "emr"):
-            if not is_given():
-                raise UserError(
-                    f"the target `{target}` has no Spark here: run it with spark-submit"
-                    " (docs/cluster.md)"
-                )
-            _hold(command, _operation(flags))
+        elif not is_given():
+            raise UserError(
+                f"the target `{target}` has no Spark here: run it with spark-submit"
+                " (docs/cluster.md)"
+            )
+        _hold(command, _operation(flags))
 
     @dbt_hook
     def get_manifest_artifacts(self, manifest: Manifest) -> dict[str, Any]:
@@ -76,6 +88,12 @@ class SingleBuild(dbtPlugin):
         if keep_parsed is not None:
             keep_parsed(manifest)
         return {}
+
+
+def _is_ours(project: Project) -> bool:
+    """Whether a project is the package, or has it installed."""
+    packages = Path(project.project_root) / project.packages_install_path
+    return project.project_name == PACKAGE or (packages / PACKAGE).exists()
 
 
 def _operation(flags: Any) -> str:

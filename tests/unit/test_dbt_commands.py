@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import click
 import pytest
-from dbt.cli.main import cli
+from dbt.cli.main import cli, dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 
 import dbt_single_build
@@ -81,12 +81,25 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     dbt_single_build.release()
 
 
-def start(monkeypatch: pytest.MonkeyPatch, command: str, **flags: object) -> None:
+def start(
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    target: str = "embedded",
+    method: str = "session",
+    **flags: object,
+) -> None:
     """Have dbt load the plugin for a command."""
-    known = {"TARGET": None, "STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
+    known = {"STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
     flags = known | {"WHICH": command} | flags
     monkeypatch.setattr(dbt_single_build, "get_flags", lambda: SimpleNamespace(**flags))
-    dbt_single_build.SingleBuild("cdc_lakehouse")
+    profile = SimpleNamespace(
+        target_name=target, credentials=SimpleNamespace(method=method)
+    )
+    project = SimpleNamespace(
+        project_name="cdc_lakehouse", project_root=".", packages_install_path="dbt_packages"
+    )
+    with click.Context(cli, obj={"profile": profile, "project": project}):
+        dbt_single_build.SingleBuild("cdc_lakehouse")
 
 
 def names(command: click.Command) -> Iterator[str]:
@@ -114,7 +127,7 @@ def test_command_on_a_cluster_takes_no_lock_of_one_machine(
     target: str, command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dbt_single_build, "is_given", lambda: True)
-    start(monkeypatch, command, TARGET=target)
+    start(monkeypatch, command, target)
     assert taken == [part for part in COMMANDS[command] if part != LOCK]
 
 
@@ -123,9 +136,42 @@ def test_command_on_a_cluster_needs_spark_submit(
 ) -> None:
     monkeypatch.setattr(dbt_single_build, "is_given", lambda: False)
     with pytest.raises(DbtRuntimeError, match="run it with spark-submit"):
-        start(monkeypatch, "clone", TARGET="cluster")
-    start(monkeypatch, "clone", TARGET="thrift")
+        start(monkeypatch, "clone", "cluster")
+    start(monkeypatch, "clone", "thrift", "thrift")
     assert taken == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "method", "takes"),
+    [
+        ("shop", "cdc_lakehouse", "session", WRITES),
+        ("cdc_lakehouse", None, "session", WRITES),
+        ("shop", None, "session", NOTHING),
+        ("shop", "dbt_utils", "session", NOTHING),
+        ("shop", "cdc_lakehouse", "thrift", NOTHING),
+    ],
+)
+def test_only_projects_that_use_the_package_are_prepared(
+    name: str,
+    package: str | None,
+    method: str,
+    takes: list[str],
+    taken: list[str],
+    tmp_path: Path,
+) -> None:
+    """dbt loads the plugin for every project of the environment."""
+    output = {"type": "spark", "method": method, "host": "NA", "schema": "dev"}
+    profiles = {"shop": {"target": "dev", "outputs": {"dev": output}}}
+    (tmp_path / "profiles.yml").write_text(json.dumps(profiles))
+    for folder, project in ((".", name), (f"dbt_packages/{package}", package)):
+        if project:
+            file = tmp_path / folder / "dbt_project.yml"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps({"name": project, "profile": "shop"}))
+    places = ("--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path))
+    done = dbtRunner().invoke(["run", *places, "--quiet"])
+    assert done.success, done.exception
+    assert taken == takes
 
 
 @pytest.mark.parametrize("macro", ["erase_key", "cdc_lakehouse.drop_bronze_day"])
