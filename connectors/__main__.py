@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from dataclasses import asdict
@@ -11,7 +10,13 @@ from pathlib import Path
 
 import click
 
-from connectors.declare.catalogue import Catalogue, Table, read_mariadb, read_postgresql
+from connectors.declare.catalogue import (
+    Catalogue,
+    Table,
+    quoted,
+    read_mariadb,
+    read_postgresql,
+)
 from connectors.declare.connector import Connector
 from connectors.declare.difference import (
     CHANGEABLE,
@@ -21,6 +26,7 @@ from connectors.declare.difference import (
 )
 from connectors.declare.edits import change_model
 from connectors.declare.project import Project
+from connectors.declare.publication import unpublished
 from connectors.declare.resync import request
 from connectors.declare.resync import resync as read_again
 from lake.command import STYLE, run, version
@@ -153,11 +159,26 @@ def diff(
     models = project.staging_models(variables)
     modelled = modelled_tables(models, project.tables(), connectors, catalogue)
     found = differences(modelled, connectors, catalogue)
+    gaps: list[Difference] = []
+    for connector in connectors:
+        captured = [
+            table
+            for table in catalogue.tables
+            if str(table) in modelled and connector.captures(str(table))
+        ]
+        gaps += unpublished(connector, catalogue, captured)
+    found += gaps
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
     else:
         for each in found:
             click.echo(str(each))
+    if gaps:
+        click.echo(
+            "what was not published is missing here until it is, and the table is read"
+            " again: python -m connectors resync TABLE (docs/runbook.md)",
+            err=True,
+        )
     if not is_applied:
         return DIFFERENT if found else DONE
     changes: dict[str, list[Difference]] = {}
@@ -218,7 +239,7 @@ def resync(
 def read_catalogue(connector: Connector) -> Catalogue:
     """What the source of a connector has."""
     if connector.database == "postgresql":
-        return read_postgresql(connector.publication)
+        return read_postgresql()
     return read_mariadb()
 
 
@@ -226,20 +247,17 @@ def statements(
     connector: Connector, catalogue: Catalogue, tables: list[Table]
 ) -> list[str]:
     """What is to be run at the source, so that Debezium captures tables."""
-    if connector.database != "postgresql":
-        return []
-    published = catalogue.published
-    new = [table for table in tables if published is None or str(table) not in published]
-    found: list[str] = []
-    if new:
+    gaps = list(unpublished(connector, catalogue, tables))
+    found = ["-- as the tables' owner, on the source:"] if gaps else []
+    found += [gap.remedy for gap in gaps]
+    publication = catalogue.publications.get(connector.publication or "")
+    new = [
+        each for each in tables if not publication or str(each) not in publication.tables
+    ]
+    if connector.publication and new:
         names = ", ".join(quoted(table.schema, table.name) for table in new)
         schemas = ", ".join(sorted({quoted(table.schema) for table in new}))
-        publication = quoted(connector.publication or "")
         found += [
-            "-- as the tables' owner, on the source:",
-            f"create publication {publication} for table {names};"
-            if published is None
-            else f"alter publication {publication} add table {names};",
             f"grant usage on schema {schemas} to {quoted(connector.user)};",
             f"grant select on {names} to {quoted(connector.user)};",
         ]
@@ -253,16 +271,6 @@ def statements(
                 f"alter table {quoted(table.schema, table.name)} replica identity full;",
             ]
     return found
-
-
-def quoted(*names: str) -> str:
-    """A name as SQL writes it."""
-    return ".".join(
-        name
-        if re.fullmatch(r"[a-z_][a-z0-9_]*", name)
-        else '"' + name.replace('"', '""') + '"'
-        for name in names
-    )
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -16,6 +16,7 @@ import pymysql
 from lake.errors import TransientError, UserError
 
 SECONDS_TO_CONNECT = 10
+OPERATIONS = frozenset(("insert", "update", "delete", "truncate"))
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,32 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """What an update or a delete brings of the old row (PostgreSQL's REPLICA IDENTITY).
+
+    Attributes:
+        table: a table, or one of the partitions that hold its rows.
+        kind: ``d`` (the primary key), ``f`` (the whole row), ``i`` (an index), ``n``
+            (nothing).
+        index: the index's name; none where it was dropped.
+        columns: what it brings; all of them of a whole row.
+        is_logged: whether there are changes of its rows in the write-ahead log at all.
+    """
+
+    table: str
+    kind: str
+    index: str | None = None
+    columns: tuple[str, ...] = ()
+    is_logged: bool = True
+
+    def __str__(self) -> str:
+        kinds = {"d": "DEFAULT", "f": "FULL", "i": "USING INDEX", "n": "NOTHING"}
+        words = [f"REPLICA IDENTITY {kinds[self.kind]}", self.index or ""]
+        words.append(f"({', '.join(self.columns)})" if self.columns else "")
+        return " ".join(word for word in words if word)
+
+
+@dataclass(frozen=True)
 class Table:
     """A table of a source.
 
@@ -53,6 +80,9 @@ class Table:
         comment: the source's; empty where it has none.
         has_full_identity: whether a change brings the whole old row (``REPLICA IDENTITY
             FULL``; MariaDB's binary log always does).
+        identities: PostgreSQL's, one for each table that holds rows of this one.
+        is_partitioned: whether its rows are in partitions.
+        heirs: the tables that inherit from it and are no partitions.
     """
 
     schema: str
@@ -61,9 +91,41 @@ class Table:
     key: tuple[str, ...] = ()
     comment: str = ""
     has_full_identity: bool = True
+    identities: tuple[Identity, ...] = ()
+    is_partitioned: bool = False
+    heirs: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a publication sends of a table.
+
+    Attributes:
+        columns: those that it sends; none where the server does not say.
+        condition: of the rows that it sends; none where it sends all.
+    """
+
+    columns: frozenset[str] | None = None
+    condition: str | None = None
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A publication of PostgreSQL.
+
+    Attributes:
+        tables: by the names under which it sends their changes.
+        operations: those that it sends.
+        sends_partitions_as_root: whether a partition's changes have the name of the table
+            that it is of.
+    """
+
+    tables: Mapping[str, Published]
+    operations: frozenset[str] = OPERATIONS
+    sends_partitions_as_root: bool = False
 
 
 @dataclass
@@ -72,11 +134,11 @@ class Catalogue:
 
     Attributes:
         tables: all but the system's.
-        published: the tables of a publication of PostgreSQL; None where there is none.
+        publications: PostgreSQL's, by their names.
     """
 
     tables: list[Table] = field(default_factory=list)
-    published: set[str] | None = None
+    publications: dict[str, Publication] = field(default_factory=dict)
 
     def matching(self, patterns: Sequence[str]) -> list[Table]:
         """The tables that patterns name: ``schema.table``, ``schema.*``, or a schema.
@@ -101,7 +163,7 @@ def _similar(catalogue: Catalogue, pattern: str) -> str:
     return f"; it has {', '.join(others)}" if others else ""
 
 
-def read_postgresql(publication: str | None) -> Catalogue:
+def read_postgresql() -> Catalogue:
     """Read PostgreSQL's catalogue, where libpq's environment (``PGHOST`` …) says.
 
     Raises:
@@ -109,35 +171,70 @@ def read_postgresql(publication: str | None) -> Catalogue:
         UserError: it refuses.
     """
     with reading("PostgreSQL", "PGHOST, PGPORT, PGDATABASE, PGUSER", _postgresql) as rows:
-        published = None
-        if publication and rows(
-            "select from pg_publication where pubname = %s", (publication,)
-        ):
-            listed = rows(
-                "select schemaname::text, tablename::text from pg_publication_tables"
-                " where pubname = %s",
-                (publication,),
-            )
-            published = {f"{schema}.{table}" for schema, table in listed}
+        published: dict[str, dict[str, Published]] = {}
+        for publication, name, sent, condition in rows(POSTGRESQL_PUBLISHED):
+            of_table = Published(None if sent is None else frozenset(sent), condition)
+            published.setdefault(publication, {})[name] = of_table
+        publications = {
+            name: Publication(published.get(name, {}), frozenset(sent), as_root)
+            for name, sent, as_root in rows(POSTGRESQL_PUBLICATIONS)
+        }
         columns: dict[Any, list[Column]] = {}
         for table, *described in rows(POSTGRESQL_COLUMNS):
             name, type_name, *rest = described
             # The type of an extension may be in any schema.
             bare = re.sub(r'^(?:\w+|"[^"]+")\.', "", type_name)
             columns.setdefault(table, []).append(Column(name, bare, *rest))
+        identities: dict[Any, list[Identity]] = {}
+        for table, name, kind, index, brought, is_logged in rows(POSTGRESQL_IDENTITIES):
+            identity = Identity(name, kind, index, tuple(brought), is_logged)
+            identities.setdefault(table, []).append(identity)
         return Catalogue(
             [
                 Table(
-                    schema, name, tuple(columns.get(number, ())), tuple(key), comment, full
+                    *(schema, name, tuple(columns.get(number, ())), tuple(key), comment),
+                    all(each.kind == "f" for each in identities.get(number, ())),
+                    tuple(identities.get(number, ())),
+                    is_partitioned,
+                    tuple(heirs),
                 )
-                for number, schema, name, key, comment, full in rows(POSTGRESQL_TABLES)
+                for (
+                    *(number, schema, name, key, comment),
+                    is_partitioned,
+                    heirs,
+                ) in rows(POSTGRESQL_TABLES)
             ],
-            published,
+            publications,
         )
 
 
-# A partition's changes are published as its own; the table that it is of, is not read here
-# unless `publish_via_partition_root` says so, which Debezium needs, too.
+# PostgreSQL names columns and conditions since version 15.
+POSTGRESQL_PUBLISHED = """
+    select
+        pubname::text,
+        schemaname || '.' || tablename,
+        case
+            when to_jsonb(listed) ? 'attnames'
+            then array(select jsonb_array_elements_text(to_jsonb(listed) -> 'attnames'))
+        end,
+        to_jsonb(listed) ->> 'rowfilter'
+    from pg_publication_tables as listed
+"""
+POSTGRESQL_PUBLICATIONS = """
+    select
+        pubname::text,
+        array_remove(
+            array[
+                case when pubinsert then 'insert' end,
+                case when pubupdate then 'update' end,
+                case when pubdelete then 'delete' end,
+                case when pubtruncate then 'truncate' end
+            ],
+            null
+        ),
+        pubviaroot
+    from pg_publication
+"""
 POSTGRESQL_TABLES = """
     select
         pg_class.oid,
@@ -154,7 +251,12 @@ POSTGRESQL_TABLES = """
             '{}'
         ),
         coalesce(obj_description(pg_class.oid, 'pg_class'), ''),
-        relreplident = 'f'
+        relkind = 'p',
+        array(
+            select inhrelid::regclass::text from pg_inherits
+            where inhparent = pg_class.oid and relkind = 'r'
+            order by 1
+        )
     from pg_class
     join pg_namespace on relnamespace = pg_namespace.oid
     where
@@ -163,6 +265,43 @@ POSTGRESQL_TABLES = """
         and relpersistence = 'p'
         and nspname !~ '^(pg_|information_schema$)'
     order by nspname, relname
+"""
+# The identity of a partitioned table is not that of its partitions, where the rows are. A
+# deferrable key identifies no row.
+POSTGRESQL_IDENTITIES = """
+    select
+        root.oid,
+        pg_namespace.nspname || '.' || held.relname,
+        held.relreplident,
+        case when held.relreplident = 'i' then pg_index.indexrelid::regclass::text end,
+        coalesce(
+            (
+                select array_agg(attname::text order by attnum)
+                from pg_attribute
+                where
+                    attrelid = held.oid
+                    and attnum > 0
+                    and not attisdropped
+                    and (held.relreplident = 'f' or attnum = any (pg_index.indkey))
+            ),
+            '{}'
+        ),
+        held.relkind = 'r' and held.relpersistence = 'p'
+    from pg_class as root
+    join pg_class as held
+        on held.oid = root.oid and root.relkind = 'r'
+        or root.relkind = 'p'
+        and held.oid in (select relid from pg_partition_tree(root.oid) where isleaf)
+    join pg_namespace on held.relnamespace = pg_namespace.oid
+    left join pg_index
+        on indrelid = held.oid
+        and case held.relreplident
+            when 'd' then indisprimary and indimmediate and indisvalid
+            when 'i' then indisreplident
+            else false
+        end
+    where root.relkind in ('r', 'p') and not root.relispartition
+    order by 1, 2
 """
 POSTGRESQL_COLUMNS = """
     with recursive
@@ -314,3 +453,13 @@ def is_refusal(error: Exception) -> bool:
 def one_line(error: BaseException) -> str:
     """What an error says, on one line."""
     return " ".join(str(error).split())
+
+
+def quoted(*names: str) -> str:
+    """A name as SQL writes it."""
+    return ".".join(
+        name
+        if re.fullmatch(r"[a-z_][a-z0-9_]*", name)
+        else '"' + name.replace('"', '""') + '"'
+        for name in names
+    )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from connectors.declare.catalogue import Catalogue, Table
+from connectors.declare.catalogue import Catalogue, Table, quoted
 from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Project
 from lake.errors import UserError
@@ -44,8 +44,8 @@ class Connector:
 
     @property
     def publication(self) -> str | None:
-        """Whose tables PostgreSQL sends it."""
-        if self.database != "postgresql":
+        """Whose tables PostgreSQL sends it; of the plugin ``pgoutput`` only."""
+        if self._config.get("plugin.name") != "pgoutput":
             return None
         return self._config.get("publication.name", "dbz_publication")
 
@@ -123,14 +123,33 @@ class Connector:
         Raises:
             UserError: the table cannot be declared.
         """
-        left_out = frozenset(
+        if table.heirs and not self._reads_only(table):
+            setting = "snapshot.select.statement.overrides"
+            heirs = ", ".join(table.heirs)
+            statement = f"select * from only {quoted(table.schema, table.name)}"
+            raise UserError(
+                f"{table}: a snapshot reads the rows of {heirs}, too, as that"
+                " inherits from it, and whose changes are not the table's; in"
+                f' {self.file}: "{setting}": "{table}", "{setting}.{table}": "{statement}"'
+            )
+        own = name or own_name(table.name)
+        decimal_mode = self._config.get("decimal.handling.mode", "precise")
+        left_out = self.left_out(table)
+        return declaration(table, own, self.database, decimal_mode, left_out)
+
+    def left_out(self, table: Table) -> frozenset[str]:
+        """The columns of a table that it does not send."""
+        return frozenset(
             each.name
             for each in table.columns
             if self._matches("column.exclude.list", f"{table}.{each.name}")
         )
-        own = name or own_name(table.name)
-        decimal_mode = self._config.get("decimal.handling.mode", "precise")
-        return declaration(table, own, self.database, decimal_mode, left_out)
+
+    def _reads_only(self, table: Table) -> bool:
+        """Whether its snapshots leave out the rows of tables that inherit from a table."""
+        setting = "snapshot.select.statement.overrides"
+        statement = self._config.get(f"{setting}.{table}", "").lower()
+        return str(table) in self._list(setting) and " from only " in statement
 
     def capture(self, project: Project, table: str) -> None:
         """Add a table to its list; Debezium reads the table of markers last."""

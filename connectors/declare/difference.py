@@ -21,14 +21,16 @@ class Difference:
     """One difference.
 
     Attributes:
-        table: at the source.
+        table: at the source; or the publication, or the connector, where it is about all
+            of its tables.
         kind: ``not modelled``, ``not captured``, ``not at the source``, ``key``,
             ``new column``, ``dropped column``, ``type``, ``unusable`` (what ``add`` would
-            refuse).
+            refuse); or what is not published.
         model: the staging model; empty where there is none.
         column: as the model calls it; empty where it is about the table.
         declared: the model's key or type; empty where it has none.
         source: the source's key, or the type to declare; empty where it has none.
+        remedy: the statement that ends the difference at the source, where one does.
     """
 
     table: str
@@ -37,13 +39,15 @@ class Difference:
     column: str = ""
     declared: str = ""
     source: str = ""
+    remedy: str = ""
 
     def __str__(self) -> str:
         column = f".{self.column}" if self.column else ""
         values = [f"declared {self.declared}" if self.declared else ""]
         values.append(f"source {self.source}" if self.source else "")
         said = ", ".join(value for value in values if value)
-        return f"{self.table}{column}: {self.kind}" + (f" ({said})" if said else "")
+        text = f"{self.table}{column}: {self.kind}" + (f" ({said})" if said else "")
+        return f"{text}: {self.remedy}" if self.remedy else text
 
 
 Modelled = Mapping[str, tuple[Model, Connector]]

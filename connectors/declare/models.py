@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from connectors.declare.catalogue import Table
+from connectors.declare.catalogue import Table, quoted
 from connectors.types import declared_type
 from lake.errors import UserError
 
@@ -70,13 +70,29 @@ def declaration(
         left_out: the columns that the connector leaves out.
 
     Raises:
-        UserError: the table has no primary key, or columns whose types have no place; it
-            names them all.
+        UserError: the table has no primary key, its changes do not bring it, or columns
+            have types without a place; it names them all.
     """
     if not table.key:
         raise UserError(
             f"{table} has no primary key, and rows are merged by it: add one at the source"
         )
+    for identity in table.identities:
+        where = str(table)
+        if identity.table != where:
+            where += f", partition {identity.table}"
+        if not identity.is_logged:
+            raise UserError(
+                f"{where}: its changes are not in the write-ahead log, as it is foreign or"
+                " unlogged"
+            )
+        if missing := [part for part in table.key if part not in identity.columns]:
+            lost_parts = ", ".join(missing)
+            altered = quoted(*identity.table.split(".", 1))
+            raise UserError(
+                f"{where}: with {identity}, changes lack {lost_parts} of the old row,"
+                f" a part of its key: alter table {altered} replica identity full;"
+            )
     if lost := sorted(left_out.intersection(table.key)):
         raise UserError(f"{table}: the connector leaves out {lost[0]}, which is of its key")
     columns: dict[str, str] = {}

@@ -15,7 +15,13 @@ import pytest
 import yaml
 
 from connectors import __main__ as command
-from connectors.declare.catalogue import Catalogue, Column, Table
+from connectors.declare.catalogue import (
+    Catalogue,
+    Column,
+    Publication,
+    Published,
+    Table,
+)
 from connectors.declare.difference import holds
 from connectors.declare.models import EVENT_COLUMNS, own_name, position_columns
 from tests.support.project import PROJECT, copy_project
@@ -53,9 +59,15 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> Catalogue:
-    """What the source is said to have."""
-    found = Catalogue([VENDORS, LINES], published={"shop.lines"})
-    monkeypatch.setattr(command, "read_catalogue", lambda connector: found)
+    """What the source is said to have, and to publish unless a test says what."""
+    found = Catalogue([VENDORS, LINES])
+
+    def read(connector: object) -> Catalogue:
+        published = dict.fromkeys(map(str, found.tables), Published())
+        whole = {"datalake": Publication(published)}
+        return Catalogue(found.tables, found.publications or whole)
+
+    monkeypatch.setattr(command, "read_catalogue", read)
     return found
 
 
@@ -79,9 +91,10 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def test_add_writes_what_a_table_needs(
-    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = texts(project)
+    catalogue.publications["datalake"] = Publication({"shop.lines": Published()})
     assert run("add", "shop.vendors", "shop.lines") == 0
     said = capsys.readouterr().out
     after = texts(project)
@@ -187,7 +200,7 @@ def test_dry_run_prints_a_diff_and_writes_nothing(
     patched = subprocess.run(
         ["git", "apply", "--check", "-"],
         cwd=project,
-        input=said.partition("-- as the tables' owner")[0],
+        input=said.partition("-- shop.vendors")[0],
         text=True,
         capture_output=True,
     )
@@ -480,6 +493,7 @@ def test_diff_names_what_differs_and_apply_mends_it(
         "column": "credit_limit",
         "declared": "decimal(12,2)",
         "source": "decimal(14,4)",
+        "remedy": "",
     }
 
     assert run("diff", "--apply") == 3  # tables are left to differ
