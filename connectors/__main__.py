@@ -26,7 +26,7 @@ from connectors.declare.difference import (
 )
 from connectors.declare.edits import change_model
 from connectors.declare.project import Project
-from connectors.declare.publication import unpublished
+from connectors.declare.publication import unsent
 from connectors.declare.resync import request
 from connectors.declare.resync import resync as read_again
 from lake.command import STYLE, run, version
@@ -166,7 +166,7 @@ def diff(
             for table in catalogue.tables
             if str(table) in modelled and connector.captures(str(table))
         ]
-        gaps += unpublished(connector, catalogue, captured)
+        gaps += unsent(connector, catalogue, captured)
     found += gaps
     if as_json:
         click.echo(json.dumps([asdict(each) for each in found], indent=2))
@@ -175,8 +175,8 @@ def diff(
             click.echo(str(each))
     if gaps:
         click.echo(
-            "what was not published is missing here until it is, and the table is read"
-            " again: python -m connectors resync TABLE (docs/runbook.md)",
+            "what was not sent is missing here until it is, and the table is read again:"
+            " python -m connectors resync TABLE (docs/runbook.md)",
             err=True,
         )
     if not is_applied:
@@ -247,9 +247,10 @@ def statements(
     connector: Connector, catalogue: Catalogue, tables: list[Table]
 ) -> list[str]:
     """What is to be run at the source, so that Debezium captures tables."""
-    gaps = list(unpublished(connector, catalogue, tables))
-    found = ["-- as the tables' owner, on the source:"] if gaps else []
-    found += [gap.remedy for gap in gaps]
+    gaps = list(unsent(connector, catalogue, tables))
+    found = [f"-- {gap}" for gap in gaps if not gap.remedy]
+    if remedies := [gap.remedy for gap in gaps if gap.remedy]:
+        found += ["-- as the tables' owner, on the source:", *remedies]
     publication = catalogue.publications.get(connector.publication or "")
     new = [
         each for each in tables if not publication or str(each) not in publication.tables
@@ -268,7 +269,11 @@ def statements(
                 f"-- {table}: an event lacks a long value that did not change, of",
                 f"-- {', '.join(kept)}; silver keeps the one that it has.",
                 "-- For events with the whole row:",
-                f"alter table {quoted(table.schema, table.name)} replica identity full;",
+                *(
+                    f"alter table {each.quoted_table} replica identity full;"
+                    for each in table.identities
+                    if each.kind != "f"
+                ),
             ]
     return found
 

@@ -61,6 +61,11 @@ class Identity:
     columns: tuple[str, ...] = ()
     is_logged: bool = True
 
+    @property
+    def quoted_table(self) -> str:
+        """The table's name as SQL writes it."""
+        return quoted(*self.table.split(".", 1))
+
     def __str__(self) -> str:
         kinds = {"d": "DEFAULT", "f": "FULL", "i": "USING INDEX", "n": "NOTHING"}
         words = [f"REPLICA IDENTITY {kinds[self.kind]}", self.index or ""]

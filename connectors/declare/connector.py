@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from connectors.declare.catalogue import Catalogue, Table, quoted
@@ -12,6 +12,8 @@ from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Project
 from lake.errors import UserError
 from lake.mark import MARKER_TABLE
+
+OPERATION_NAMES = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
 class Connector:
@@ -150,6 +152,20 @@ class Connector:
         setting = "snapshot.select.statement.overrides"
         statement = self._config.get(f"{setting}.{table}", "").lower()
         return str(table) in self._list(setting) and " from only " in statement
+
+    def unsent(self) -> Iterator[tuple[str, str]]:
+        """The operations that it does not send, each with the setting that it is for."""
+        for code in self._list("skipped.operations") or ["t"]:
+            if code in OPERATION_NAMES:
+                yield OPERATION_NAMES[code], "skipped.operations"
+        for name in self._list("transforms"):
+            setting = f"transforms.{name}"
+            if self._config.get(f"{setting}.type", "").endswith(".ExtractNewRecordState"):
+                # It drops an event that has a row neither before nor after.
+                yield "truncate", f"{setting}.type"
+                mode = f"{setting}.delete.tombstone.handling.mode"
+                if not self._config.get(mode, "tombstone").startswith("rewrite"):
+                    yield "delete", mode
 
     def capture(self, project: Project, table: str) -> None:
         """Add a table to its list; Debezium reads the table of markers last."""

@@ -25,7 +25,7 @@ class Difference:
             of its tables.
         kind: ``not modelled``, ``not captured``, ``not at the source``, ``key``,
             ``new column``, ``dropped column``, ``type``, ``unusable`` (what ``add`` would
-            refuse); or what is not published.
+            refuse); or what is not published or not sent.
         model: the staging model; empty where there is none.
         column: as the model calls it; empty where it is about the table.
         declared: the model's key or type; empty where it has none.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from connectors.declare.catalogue import Table, quoted
+from connectors.declare.catalogue import Table
 from connectors.types import declared_type
 from lake.errors import UserError
 
@@ -88,10 +88,10 @@ def declaration(
             )
         if missing := [part for part in table.key if part not in identity.columns]:
             lost_parts = ", ".join(missing)
-            altered = quoted(*identity.table.split(".", 1))
+            remedy = f"alter table {identity.quoted_table} replica identity full;"
             raise UserError(
                 f"{where}: with {identity}, changes lack {lost_parts} of the old row,"
-                f" a part of its key: alter table {altered} replica identity full;"
+                f" a part of its key: {remedy}"
             )
     if lost := sorted(left_out.intersection(table.key)):
         raise UserError(f"{table}: the connector leaves out {lost[0]}, which is of its key")

@@ -1,4 +1,4 @@
-"""What keeps changes of PostgreSQL's tables from a connector's topics."""
+"""What keeps changes of a source's tables from a connector's topics."""
 
 from __future__ import annotations
 
@@ -18,21 +18,30 @@ from connectors.declare.difference import Difference
 AS_ROOT = "publish_via_partition_root = true"
 
 
-def unpublished(
+def unsent(
     connector: Connector, catalogue: Catalogue, tables: Sequence[Table]
 ) -> Iterator[Difference]:
-    """What the connector's publication does not send of tables, each with its remedy.
+    """What a connector, or the publication that it reads, does not send of tables.
 
     Args:
         connector: that captures them.
         catalogue: of its source.
         tables: of that.
     """
-    if connector.publication is None or not tables:
+    if not tables:
         return
-    name = quoted(connector.publication)
+    for operation, setting in connector.unsent():
+        yield Difference(str(connector.file), f"sends no {operation}", source=setting)
+    if connector.publication is not None:
+        yield from _unpublished(connector, connector.publication, catalogue, tables)
+
+
+def _unpublished(
+    connector: Connector, own: str, catalogue: Catalogue, tables: Sequence[Table]
+) -> Iterator[Difference]:
+    name = quoted(own)
     place = f"publication {name}"
-    publication = catalogue.publications.get(connector.publication)
+    publication = catalogue.publications.get(own)
     if publication is None:
         members = ", ".join(map(member, tables))
         options = (

@@ -139,22 +139,37 @@ def resync(connector: Connector, wanted: Request, timeout: float, report: Report
 
 
 def signal(rows: Rows, wanted: Request, number: str) -> dict[str, Any]:
-    """The data of a signal ``execute-snapshot``."""
-    marker = rows(
+    """The data of a signal ``execute-snapshot``.
+
+    The rows of tables that inherit from the one to read are not its own. A blocking
+    snapshot does not follow the connector's own statement for a table.
+    """
+    [[has_heirs]] = rows(
+        "select relkind = 'r' and relhassubclass from pg_class"
+        " where oid = format('%%I.%%I', %s, %s)::regclass",
+        _parts(wanted.table),
+    )
+    only = "only " if has_heirs else ""
+    [[marker]] = rows(
         "select format('select %%L as id, %%L as topic, %%L as bronze_table,"
-        " (select count(*) from %%I.%%I) as row_count from %%I.%%I limit 1',"
+        f" (select count(*) from {only}%%I.%%I) as row_count from %%I.%%I limit 1',"
         " %s, %s, %s, %s, %s, %s, %s)",
         (
             *(number, wanted.topic, wanted.bronze),
             *(*_parts(wanted.table), *_parts(wanted.markers)),
         ),
     )
+    conditions = [{"data-collection": wanted.markers, "filter": marker}]
+    if has_heirs:
+        name = ".".join(
+            '"' + part.replace('"', '""') + '"' for part in _parts(wanted.table)
+        )
+        selected = f"select * from only {name}"
+        conditions.append({"data-collection": wanted.table, "filter": selected})
     return {
         "type": "BLOCKING",
         "data-collections": [wanted.table, wanted.markers],
-        "additional-conditions": [
-            {"data-collection": wanted.markers, "filter": marker[0][0]}
-        ],
+        "additional-conditions": conditions,
     }
 
 
@@ -272,7 +287,7 @@ class _Follower:
             self._rows(
                 "select from pg_stat_activity where application_name like 'Debezium%%'"
                 " and xact_start is not null and position(%s in query) > 0",
-                (f'FROM "{schema}"."{table}"',),
+                (f'"{schema}"."{table}"',),
             )
         )
 

@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from ingest.positions import CONNECTORS
-from ingest.topics import read_topics
 from tests.support.lake import Lake
 from tests.support.parser import classify
-from tests.support.records import START_MS, TOPIC, Row
-from tests.unit.test_connectors import configuration
+from tests.support.records import START_MS, Row
 
 Source = dict[str, Any]
 
@@ -233,10 +231,3 @@ def test_positions_sort_as_the_log_does(lake: Lake) -> None:
     assert None not in positions
     for part in (positions[: len(binlog)], positions[len(binlog) :]):
         assert part == sorted(set(part))
-
-
-def test_connectors_add_the_fields_of_a_position() -> None:
-    """A flattened event that lacks one of them would be rejected."""
-    fields = configuration("source-mariadb")["transforms.unwrap.add.fields"].split(",")
-    assert {"connector", *CONNECTORS["mariadb"].fields} <= set(fields)
-    assert read_topics().tables[TOPIC]

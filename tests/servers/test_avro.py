@@ -94,16 +94,16 @@ UNWRAP = "transforms.unwrap"
 WAYS: dict[str, tuple[str, dict[str, str | None], Framing]] = {
     "string": (OTHER_TYPES, {}, EIGHT_BYTES),
     "precise": (rf"types\.{PRECISE}_.*", {"decimal.handling.mode": None}, FOUR_BYTES),
-    "envelope": (
+    "flattened": (
         r"types\..*",
         {
             "decimal.handling.mode": None,
             # Connect's own types, which are logical types in Avro.
             "time.precision.mode": "connect",
-            "transforms": None,
-            f"{UNWRAP}.add.fields": None,
-            f"{UNWRAP}.delete.tombstone.handling.mode": None,
-            f"{UNWRAP}.type": None,
+            "transforms": "unwrap",
+            f"{UNWRAP}.add.fields": "op,db,table,schema,lsn,source.ts_ms",
+            f"{UNWRAP}.delete.tombstone.handling.mode": "rewrite",
+            f"{UNWRAP}.type": "io.debezium.transforms.ExtractNewRecordState",
         },
         HEADERS,
     ),
@@ -319,7 +319,8 @@ def test_schema_evolves_in_the_middle_of_a_topic_in_one_run(northwind: Northwind
     rows.sort(key=lambda row: row["kafka_offset"])
     # What it was before and after is the same schema to the registry.
     assert len({row["schema_id"] for row in rows}) == 3
-    assert ["size" in json.loads(row["value"]) for row in rows] == [
+    values = [json.loads(row["value"]) for row in rows]
+    assert ["size" in (value["after"] or value["before"]) for value in values] == [
         *(False, True, True, False, False)
     ]
 
@@ -405,7 +406,7 @@ def test_records_of_a_lost_registry_wait_in_the_quarantine(
     assert (again.code, again.counts) == (0, (count, count, 0, 0)), again.err
     assert lake.rows("bronze.rejected_events") == []
     newest = max(lake.rows("bronze.products"), key=lambda row: row["kafka_offset"])
-    assert json.loads(newest["value"])["unit_price"] == 20.0
+    assert json.loads(newest["value"])["after"]["unit_price"] == 20.0
     assert json.loads(newest["key"]) == {"product_id": 2}
 
 
@@ -434,7 +435,7 @@ def test_source_may_change_from_json_to_avro(
     rows = sorted(lake.rows("bronze.products"), key=lambda row: row["kafka_offset"])
     old, new = rows[before:]
     assert (old["schema_id"], new["schema_id"] > 0) == (None, True)
-    values = [json.loads(row["value"]) for row in (old, new)]
+    values = [json.loads(row["value"])["after"] for row in (old, new)]
     assert [value["unit_price"] for value in values] == [21.0, 22.0]
     assert values[0].keys() == values[1].keys()
     assert old["key"] == new["key"]
@@ -502,7 +503,7 @@ def test_json_of_every_type_is_what_connect_writes(
     tables = {
         types.tables.table(row)
         for row in AVRO_TYPES
-        if way == "envelope" or (row.group == PRECISE) == (way == "precise")
+        if way == "flattened" or (row.group == PRECISE) == (way == "precise")
     }
     topics = {
         f"{form}_{way}.{table}": form for form in ("json", "avro") for table in tables

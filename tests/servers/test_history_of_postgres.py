@@ -88,15 +88,11 @@ class Shop(SourceDatabase):
             cursor.execute(CREATE)
             for key in range(1, 13):
                 cursor.execute(INSERT, self.row(key))
-        config = self.stack.configuration("source-tables")
-        # Truncates come in Debezium's envelope only.
-        config = {name: each for name, each in config.items() if "transforms" not in name}
-        config |= {
+        config = self.stack.configuration("source-tables") | {
             "custom.metric.tags": f"connector={NAME}",
             "database.dbname": NAME,
             "publication.name": NAME,
             "signal.data.collection": "shop.signals",
-            "skipped.operations": "none",
             "slot.name": NAME,
             "table.include.list": "shop.orders",
             "topic.prefix": NAME,

@@ -69,7 +69,7 @@ def test_every_kind_of_change_reaches_gold_through_kills(pipeline: Pipeline) -> 
     assert operations == {"r", "c", "u", "d"}
     # Once, or again after a kill.
     updates = [row for row in lake.rows("bronze.categories") if row["op"] == "u"]
-    values = {json.loads(row["value"])["description"] for row in updates}
+    values = {json.loads(row["value"])["after"]["description"] for row in updates}
     assert values == {UNAVAILABLE}
 
 

@@ -248,13 +248,13 @@ def test_positions_are_of_the_binary_log(shop: Shop) -> None:
         newest: dict[str, str] = {}
         delivered: dict[str, set[tuple[str, str]]] = {}
         for event in shop.bronze(table):
-            value = json.loads(event["value"])
-            number = int(value["__file"].rpartition(".")[2])
-            position = f"{number:010d}/{value['__pos']:010d}/{value['__row']:010d}"
+            source = json.loads(event["value"])["source"]
+            number = int(source["file"].rpartition(".")[2])
+            position = f"{number:010d}/{source['pos']:010d}/{source['row']:010d}"
             assert (event["source_position"], event["source_lsn"]) == (position, None)
             places.add(position)
             if event["op"] == "r":
-                assert (value["__row"], value["__source_ts_ms"] % 1000) == (0, 0)
+                assert (source["row"], source["ts_ms"] % 1000) == (0, 0)
                 continue
             event_of = (position, event["op"])
             if event_of in delivered.setdefault(event["key"], set()):
@@ -341,11 +341,13 @@ class TypesRun:
         outcomes: of every value, by key.
         catalogue: the type of each row of the matrix as MariaDB's catalogue writes it.
         zero_dates: what Debezium sent of a row of zero dates.
+        truncate: the event of the truncate that followed.
     """
 
     outcomes: dict[int, Outcome]
     catalogue: list[str]
     zero_dates: dict[str, Any]
+    truncate: Row
 
 
 @pytest.fixture(scope="module")
@@ -388,10 +390,11 @@ def types_run(
             mariadb.server.execute(
                 NOT_STRICT,
                 "insert into zero_dates values (1, '0000-00-00', '0000-00-00')",
+                "truncate table zero_dates",
                 database=database,
             )
             topics[zero_dates] = "zero_dates"
-            count += 1
+            count += 2
         mariadb.wait_until_caught_up()
         ingested = lake.ingest_kafka(
             *("--bootstrap-servers", mariadb.bootstrap_servers),
@@ -402,11 +405,13 @@ def types_run(
         assert ingested.counts[0] <= count
         lake.dbt("run", *selected, project=project)
     mariadb.connect.remove("types")
-    [event] = lake.rows("bronze.zero_dates")
+    events = lake.rows("bronze.zero_dates")
+    event, truncate = sorted(events, key=lambda row: row["kafka_offset"])
     return TypesRun(
         outcomes_of(TYPES, source.texts(), lake),
         catalogue=source.catalogue(),
-        zero_dates=json.loads(event["value"]),
+        zero_dates=json.loads(event["value"])["after"],
+        truncate=truncate,
     )
 
 
@@ -430,6 +435,13 @@ def test_zero_date_takes_the_default_of_a_column_that_is_not_null(
     """Or the first day of 1970: nothing can tell it from the value."""
     days = (date(2020, 1, 2) - date(1970, 1, 1)).days
     assert (types_run.zero_dates["day"], types_run.zero_dates["month"]) == (days, 0)
+
+
+def test_truncate_is_an_event(types_run: TypesRun) -> None:
+    """As the shipped connector sends it: without a key, with a position."""
+    event = types_run.truncate
+    assert (event["op"], event["key"]) == ("t", None)
+    assert re.fullmatch(r"\d{10}/\d{10}/\d{10}", event["source_position"])
 
 
 def test_types_are_named_as_by_the_catalogue(types_run: TypesRun) -> None:

@@ -133,7 +133,7 @@ def events(
     assert (ingested.code, ingested.counts) == (0, (6, 6, 0, 0)), ingested.err
     return {
         table: [
-            (json.loads(row["key"]), json.loads(row["value"]))
+            (json.loads(row["key"]), json.loads(row["value"])["after"])
             for row in sorted(
                 lake.rows(f"bronze.{table}"), key=lambda row: row["kafka_offset"]
             )

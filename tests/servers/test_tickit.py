@@ -188,11 +188,12 @@ def test_an_updated_sale_is_followed_to_gold(joined: Joined) -> None:
         if row["kafka_offset"] == offset
     ]
     value = json.loads(event["value"])
-    assert (value["salesid"], value["pricepaid"], value["__op"]) == (7, "1234.56", "u")
+    row = value["after"]
+    assert (row["salesid"], row["pricepaid"], value["op"]) == (7, "1234.56", "u")
     schema = requests.get(
         f"{joined.stack.registry.url}/ids/globalIds/{event['schema_id']}", timeout=30
     ).json()
-    assert [each["name"] for each in schema["fields"]][:2] == ["salesid", "listid"]
+    assert [each["name"] for each in schema["fields"]][:2] == ["before", "after"]
 
     sale = joined.silver("sale")[UPDATED_SALE]
     assert (sale["pricepaid"], sale["qtysold"], sale["op"]) == (Decimal("1234.56"), 2, "u")

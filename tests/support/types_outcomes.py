@@ -118,6 +118,7 @@ def stored_rows(lake: Lake, name: str) -> dict[int, dict[str, Any]]:
 
 
 def _sent(value: str, column: str) -> str | None:
-    """The text of a field as it stands in a flattened event."""
-    rest = value.partition(f'"{column}":')[2]
+    """The text of a field as it stands in an event, flattened or not."""
+    row = value.partition('"after":')[2] or value
+    rest = row.partition(f'"{column}":')[2]
     return rest[: json.JSONDecoder().raw_decode(rest)[1]] if rest else None

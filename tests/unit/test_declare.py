@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from connectors import __main__ as command
 from connectors.declare.catalogue import (
     Catalogue,
     Column,
+    Identity,
     Publication,
     Published,
     Table,
@@ -42,6 +44,7 @@ VENDORS = Table(
     ("vendor_id",),
     "Who sells to us",
     has_full_identity=False,
+    identities=(Identity("shop.vendors", "d", None, ("vendor_id",)),),
 )
 LINES = Table(
     "shop",
@@ -543,6 +546,48 @@ def test_table_is_compared_with_the_connector_that_captures_it(
         assert said == "shop.vendors.ratings: new column (source int)\n"
     assert command.main(["diff", "--apply", *places]) == 0
     assert "description: 1 to 5" in (project / "models/silver/vendors.yml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("settings", "operations"),
+    [
+        ({}, []),
+        ({"skipped.operations": "none"}, []),
+        ({"skipped.operations": ""}, ["truncate"]),
+        ({"skipped.operations": "t, d"}, ["truncate", "delete"]),
+        (
+            {
+                "transforms": "route, flat",
+                "transforms.flat.type": "io.debezium.transforms.ExtractNewRecordState",
+            },
+            ["truncate", "delete"],
+        ),
+        (
+            {
+                "transforms": "flat",
+                "transforms.flat.type": "io.debezium.transforms.ExtractNewRecordState",
+                "transforms.flat.delete.tombstone.handling.mode": "rewrite-with-tombstone",
+            },
+            ["truncate"],
+        ),
+    ],
+)
+def test_what_a_connector_does_not_send(
+    project: Path,
+    run: Run,
+    catalogue: Catalogue,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, str],
+    operations: list[str],
+) -> None:
+    """The shipped one sends all; `add` says it of another one, as `diff` does."""
+    file = project / CONNECTOR
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings, indent=2))
+    assert run("add", "shop.lines", "--dry-run") == 0
+    said = capsys.readouterr().out
+    lines = [line for line in said.splitlines() if ": sends no " in line]
+    assert [re.split(r": sends no | \(", line)[1] for line in lines] == operations
+    assert all(line.startswith(f"-- {file}: ") for line in lines)
 
 
 def test_changed_key_is_left_to_the_user(
