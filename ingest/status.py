@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -129,7 +130,9 @@ def lake_status(root: str) -> LakeStatus:
     marks: list[dict[str, Any]] = []
     for name in _tables(files, f"{place}/warehouse/bronze.db"):
         table = f"{place}/warehouse/bronze.db/{name}"
-        mark = next((m for c in _commits(files, table) if (m := _mark(c)) is not None), {})
+        commits = _commits(files, table)
+        marks_there = (_mark(files, path) for path in commits)
+        mark = next((each for each in marks_there if each is not None), {})
         if mark.get("batch", 0) >= status.newest_batch:
             status.newest_batch = mark.get("batch", 0)
         newest_change = max(newest_change, mark.get("newest_change") or 0)
@@ -140,7 +143,7 @@ def lake_status(root: str) -> LakeStatus:
         if name != REJECTED_TABLE:
             status.topic_ids |= mark.get("topic_ids", {})
         # Before its first commit ends, a table that is being created cannot be read.
-        if name == REJECTED_TABLE and next(_commits(files, table), None):
+        if name == REJECTED_TABLE and commits:
             url = re.sub("^s3[an]://", "s3://", root) if "://" in root else place
             found = open_table(f"{url}/warehouse/bronze.db/{name}")
             status.rejected = read_columns(found, ["event_id"]).num_rows
@@ -162,8 +165,7 @@ def lake_status(root: str) -> LakeStatus:
         for name in _tables(files, f"{place}/warehouse/{layer}.db"):
             table = f"{place}/warehouse/{layer}.db/{name}"
             if newest := _newest_commit(files, table):
-                instant, status.rows_changed[f"{layer}.{name}"] = newest
-                written = datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC)
+                written, status.rows_changed[f"{layer}.{name}"] = newest
                 status.commits[f"{layer}.{name}"] = written.isoformat()
     status.last_build = _last_build()
     return status
@@ -197,32 +199,30 @@ def rows_of_newest_commit(root: str, table: str) -> int | None:
     return None if newest is None else newest[1]
 
 
-def _newest_commit(files: fs.FileSystem, table: str) -> tuple[str, int] | None:
-    """The time that is the newest commit's name, and the rows that it changed."""
+def _newest_commit(files: fs.FileSystem, table: str) -> tuple[datetime, int] | None:
+    """The time of the newest commit, and the rows that it changed."""
     selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
     paths = {info.base_name: info.path for info in files.get_file_info(selector)}
     endings = (".commit", ".replacecommit", ".deltacommit")
     name = max((name for name in paths if name.endswith(endings)), default=None)
     if name is None:
         return None
-    with files.open_input_file(paths[name]) as file:
-        content = json.loads(file.read())
-    rows = sum(
-        stat[kind]
-        for stats in content["partitionToWriteStats"].values()
-        for stat in stats
-        for kind in ("numInserts", "numUpdateWrites", "numDeletes")
-    )
-    return name.partition(".")[0], rows
+    with _content(files, paths[name]) as content:
+        rows = sum(
+            stat[kind]
+            for stats in json.loads(content)["partitionToWriteStats"].values()
+            for stat in stats
+            for kind in ("numInserts", "numUpdateWrites", "numDeletes")
+        )
+        instant = name.partition(".")[0]
+        return datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC), rows
 
 
-def _commits(files: fs.FileSystem, table: str) -> Iterator[dict[str, Any]]:
+def _commits(files: fs.FileSystem, table: str) -> list[str]:
     """A bronze table's completed commits by the ingest, the newest first."""
     selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
     paths = [info.path for info in files.get_file_info(selector)]
-    for path in sorted((path for path in paths if path.endswith(".commit")), reverse=True):
-        with files.open_input_file(path) as file:
-            yield json.loads(file.read())
+    return sorted((path for path in paths if path.endswith(".commit")), reverse=True)
 
 
 def _checkpoint(files: fs.FileSystem, folder: str) -> dict[str, int]:
@@ -234,17 +234,34 @@ def _checkpoint(files: fs.FileSystem, folder: str) -> dict[str, int]:
         last = max((int(name) for name in names if name.isdigit()), default=None)
         if last is None:
             continue
-        with files.open_input_file(f"{info.path}/offsets/{last}") as file:
-            *_, ends = file.read().decode().splitlines()
-        for topic, partitions in json.loads(ends).items():
-            for partition, offset in partitions.items():
-                found[f"{topic}/{partition}"] = offset
+        with _content(files, f"{info.path}/offsets/{last}") as content:
+            for topic, partitions in json.loads(content.splitlines()[-1]).items():
+                for partition, offset in partitions.items():
+                    found[f"{topic}/{partition}"] = offset
     return found
 
 
-def _mark(commit: dict[str, Any]) -> dict[str, Any] | None:
-    text = commit["extraMetadata"].get(MARK)
-    return None if text is None else json.loads(text)
+def _mark(files: fs.FileSystem, path: str) -> dict[str, Any] | None:
+    with _content(files, path) as content:
+        text = json.loads(content)["extraMetadata"].get(MARK)
+        return None if text is None else json.loads(text)
+
+
+@contextmanager
+def _content(files: fs.FileSystem, path: str) -> Iterator[str]:
+    """A file's text for the block, which may find that it is not as it was written.
+
+    Raises:
+        UserError: it is not; a power cut may leave less.
+    """
+    try:
+        with files.open_input_file(path) as file:
+            content = file.read()
+        yield content.decode()
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({error}): restore it from a backup, or the whole table"
+        ) from error
 
 
 def _last_build() -> dict[str, Any] | None:
@@ -252,20 +269,20 @@ def _last_build() -> dict[str, Any] | None:
     file = Path("target/run_results.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    failed = [
-        result["unique_id"].split(".")[2]
-        for result in content["results"]
-        if result["status"] in ("error", "fail", "runtime error")
-    ]
-    return {
-        "command": content["args"].get("which"),
-        "at": content["metadata"]["generated_at"].replace("Z", "+00:00"),
-        "succeeded": not failed,
-        "seconds": content["elapsed_time"],
-        "failed": failed,
-    }
+        failed = [
+            result["unique_id"].split(".")[2]
+            for result in content["results"]
+            if result["status"] in ("error", "fail", "runtime error")
+        ]
+        return {
+            "command": content["args"].get("which"),
+            "at": content["metadata"]["generated_at"].replace("Z", "+00:00"),
+            "succeeded": not failed,
+            "seconds": content["elapsed_time"],
+            "failed": failed,
+        }
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return None  # there is none, or dbt is writing it
 
 
 def _text(at: datetime | None) -> str:

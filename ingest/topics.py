@@ -44,7 +44,10 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
             to a list of times).
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        # Windows' editors put a mark of byte order before it.
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"cannot read {path}: save it as UTF-8 ({error})") from error
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
 
@@ -54,6 +57,12 @@ def read_topics(path: Path = TOPICS_FILE) -> Topics:
         raise UserError(
             f"{path}: unknown section [{unknown[0]}]; known: {', '.join(known)}"
         )
+    for section, said in content.items():
+        if not isinstance(said, dict):
+            raise UserError(
+                f"{path}: {section} is {said!r}; it is a section: write [{section}], and"
+                " below it a line for each topic"
+            )
 
     tables, epochs, source_tables, recreated = (
         content.get(section, {}) for section in known

@@ -413,9 +413,12 @@ def _postgresql() -> Any:
 
 def _mariadb() -> Any:
     connect: Any = pymysql.connect  # its stub does not annotate the arguments
+    port = os.environ.get("MYSQL_TCP_PORT") or "3306"
+    if not port.isdecimal():
+        raise UserError(f"MYSQL_TCP_PORT is {port!r}: give a number, such as 3306")
     return connect(
         host=os.environ.get("MYSQL_HOST", "127.0.0.1"),
-        port=int(os.environ.get("MYSQL_TCP_PORT", "3306")),
+        port=int(port),
         user=os.environ.get("MYSQL_USER", "root"),
         password=os.environ.get("MYSQL_PWD", ""),
         connect_timeout=SECONDS_TO_CONNECT,

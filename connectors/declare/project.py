@@ -101,7 +101,10 @@ class Project:
     def text(self, path: Path) -> str:
         """A file's text, as it is to be; empty where there is none."""
         if path not in self._new:
-            return path.read_text(encoding="utf-8") if path.exists() else ""
+            try:
+                return path.read_text(encoding="utf-8") if path.exists() else ""
+            except UnicodeDecodeError as error:
+                raise UserError(f"cannot read {path}: save it as UTF-8") from error
         return self._new[path]
 
     def write(self, path: Path, text: str) -> None:

@@ -66,6 +66,9 @@ def test_topics_of_the_project() -> None:
         ('[topics]\n"a" = "b"\n[tables]\n', r"unknown section \[tables\]"),
         ('[topics]\n"a" = "B-c"\n', "names the table 'B-c'"),
         ('[topics]\n"a" = 5\n', "names the table 5"),
+        ('topics = "a"', r"topics is 'a'; it is a section: write \[topics\]"),
+        ('epochs = 5\n[topics]\n"a" = "b"\n', "epochs is 5; it is a section"),
+        ('[[topics]]\n"a" = "b"\n', r"topics is \[{'a': 'b'}\]; it is a section"),
         ('[topics]\n"a" = "rejected_events"\n', "is the quarantine"),
         ('[topics]\n"a" = "b"\n[epochs]\n"c" = 1\n', "which .topics. lacks"),
         ('[topics]\n"a" = "b"\n[source_tables]\n"c" = ["d"]\n', "which .topics. lacks"),
@@ -117,6 +120,17 @@ def test_number_of_a_generation(
 ) -> None:
     moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
     assert numbers(moments, held, newest) == expected
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+def test_topics_file_that_another_editor_wrote(encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "topics.toml"
+    file.write_text('[topics]\n"a.ü" = "b"\n', encoding=encoding)
+    if encoding == "utf-8-sig":
+        assert read_topics(file).tables == {"a.ü": "b"}
+    else:
+        with pytest.raises(UserError, match=f"cannot read {file}: save it as UTF-8"):
+            read_topics(file)
 
 
 def test_topics_file_that_is_missing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
+from lake.errors import UserError
 from lake.mark import MARK
 
 
@@ -31,6 +33,53 @@ def test_batch_that_is_no_time_is_shown(tmp_path: Path) -> None:
     lines = list(lake_status(str(tmp_path)).lines())
     assert lines[1].startswith("newest commit of bronze: 2027-01-01 00:00:00 UTC,")
     assert lines[2].endswith("in bronze 1.0 s later")
+
+
+COMMIT = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {MARK: '{"batch": 1}'}})
+DAMAGED = {
+    "bronze, empty": ("warehouse/bronze.db/a/.hoodie/20260102030405000.commit", b""),
+    "bronze, cut": (
+        "warehouse/bronze.db/a/.hoodie/20260102030405000.commit",
+        COMMIT[:-9].encode(),
+    ),
+    "bronze, its mark": (
+        "warehouse/bronze.db/a/.hoodie/20260102030405000.commit",
+        COMMIT.replace(r"{\"batch\": 1}", "{").encode(),
+    ),
+    "bronze, no JSON": ("warehouse/bronze.db/a/.hoodie/1.commit", b"Obj\x01\xff"),
+    "silver, a list": ("warehouse/silver.db/a/.hoodie/20260102030405000.commit", b"[]"),
+    "silver, no time": ("warehouse/silver.db/a/.hoodie/1x.commit", COMMIT.encode()),
+    "gold, a null": (
+        "warehouse/gold.db/a/.hoodie/20260102030405000.replacecommit",
+        b'{"partitionToWriteStats": null}',
+    ),
+    "checkpoint, empty": ("checkpoints/kafka/a/offsets/3", b""),
+    "checkpoint, cut": ("checkpoints/kafka/a/offsets/3", b'v1\n{}\n{"a":{"0":'),
+}
+
+
+@pytest.mark.parametrize("place", DAMAGED)
+def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
+    """As a power cut leaves it: one line says which, and no trace."""
+    name, content = DAMAGED[place]
+    file = tmp_path / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    if place.startswith("checkpoint"):
+        (tmp_path / "checkpoints/kafka/a/commits").mkdir()
+        (tmp_path / "checkpoints/kafka/a/commits/3").touch()
+    with pytest.raises(UserError, match=f"^{re.escape(str(file))} is damaged .*: restore"):
+        lake_status(str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"results": null}', '{"results": [{}]}'])
+def test_unfinished_results_of_dbt_are_left_out(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/run_results.json").write_text(text)
+    assert lake_status(str(tmp_path / "lake")).last_build is None
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
