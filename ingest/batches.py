@@ -208,8 +208,8 @@ class Batches:
     def _report(self, table: str, count: int, parts: list[Slice]) -> None:
         newest = max((part.newest for part in parts if part.newest), default=None)
         lag = None if newest is None else time.time() - newest
-        if lag is not None:
-            metrics.lag_seconds.labels(table).set(lag)
+        if newest is not None:
+            metrics.note_written(table, newest)
         if not self._is_continuous:
             return
         behind = "" if lag is None else f", {lag:.1f} s behind the source"

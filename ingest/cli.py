@@ -252,7 +252,15 @@ def kafka(
         )
         schemas = None if registry is None else Schemas(spark, registry)
         query = stream.start(records, batches, schemas, stop, checkpoint, seconds)
-        is_done = stream.wait(query, stop, follow_up.build_if_due)
+
+        def follow() -> None:
+            table_of = options.topics.tables
+            waiting = set(topics) - stream.complete_topics(query.lastProgress)
+            lacking = {table_of[topic] for topic in waiting}
+            metrics.note_complete({table_of[topic] for topic in topics} - lacking)
+            follow_up.build_if_due()
+
+        is_done = stream.wait(query, stop, follow)
         # What goes on and on has done its work with the first batch.
         is_done = is_done or (options.continuous and query.lastProgress is not None)
         follow_up.build_if_due()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ingest import metrics
 from ingest.batches import Batches
 from ingest.failures import SPARK_ERRORS, explanation
 from ingest.landing import File, Landing, Ledger
@@ -69,6 +70,8 @@ class FileReader:
             self._write(batch)
             read += sum(file.length for file in batch)
             between()
+        if not self._landing.unreadable and not self._landing.waiting:
+            metrics.note_complete(self._batches.tables)
         between()
         return True
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection
+from functools import partial
+
 from prometheus_client import Counter, Gauge, Summary, start_http_server
 
 from lake.errors import UserError
@@ -11,7 +15,7 @@ records = Counter("cdc_lakehouse_records", "Records, by what became of them", ["
 batch_seconds = Summary("cdc_lakehouse_batch_seconds", "Seconds that micro-batches took")
 lag_seconds = Gauge(
     "cdc_lakehouse_lag_seconds",
-    "From the newest change of the last batch to its commit in bronze",
+    "Age of what bronze lacks: since the newest change that it has, 0 where it has all",
     ["table"],
 )
 # Outcomes: succeeded, failed.
@@ -24,6 +28,27 @@ last_success = Gauge(
     "cdc_lakehouse_last_successful_build_timestamp_seconds",
     "When a build succeeded last, in Unix time",
 )
+
+# When the newest change of a table was made, in Unix time.
+_newest: dict[str, float] = {}
+_complete: set[str] = set()
+
+
+def note_written(table: str, newest: float) -> None:
+    """Note when the newest change of a batch was made; more may follow."""
+    _newest[table] = newest
+    _complete.discard(table)
+    lag_seconds.labels(table).set_function(partial(_lag, table))
+
+
+def note_complete(tables: Collection[str]) -> None:
+    """Note which tables have all there is, until a batch brings more."""
+    _complete.clear()
+    _complete.update(tables)
+
+
+def _lag(table: str) -> float:
+    return 0 if table in _complete else max(0, time.time() - _newest[table])
 
 
 def serve(port: int) -> None:

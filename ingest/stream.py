@@ -98,6 +98,16 @@ def start(
     return writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
 
 
+def complete_topics(progress: dict[str, Any] | None) -> set[str]:
+    """The topics of which all is read, by the progress of the last batch."""
+    return {
+        topic
+        for source in (progress or {}).get("sources", [])
+        for topic, ends in (source["latestOffset"] or {}).items()
+        if ends.items() <= (source["endOffset"] or {}).get(topic, {}).items()
+    }
+
+
 def keep_only(spark: SparkSession, folder: str, known: list[str]) -> bool:
     """Remove the checkpoints below a folder that are not known.
 

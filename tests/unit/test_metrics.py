@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
 import urllib.request
 
 import pytest
@@ -12,6 +13,7 @@ from prometheus_client import REGISTRY
 
 from connectors.stack.ports import reserved_ports
 from ingest import metrics
+from ingest.stream import complete_topics
 from lake.errors import UserError
 from tests.support.project import PROJECT
 
@@ -36,6 +38,44 @@ def test_metrics_are_served() -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     assert re.search(r'^cdc_lakehouse_builds_total\{outcome="succeeded"\} \d', text, re.M)
+
+
+def test_lag_is_the_age_of_what_is_missing() -> None:
+    """Of what came last once, for ever, also of a table that had all there was."""
+
+    def lags() -> list[int]:
+        found = [
+            REGISTRY.get_sample_value("cdc_lakehouse_lag_seconds", {"table": table})
+            for table in ("early", "late")
+        ]
+        return [round(lag or 0) for lag in found]
+
+    now = time.time()
+    metrics.note_written("early", now - 100)
+    metrics.note_written("late", now - 7200)
+    assert lags() == [100, 7200]
+    metrics.note_complete({"early"})
+    assert lags() == [0, 7200]
+    metrics.note_written("early", now - 30)
+    metrics.note_complete({"late"})
+    assert lags() == [30, 0]
+
+
+def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
+    """As Spark reports its Kafka source; a partition may be new."""
+    source = {
+        "endOffset": {"all": {"0": 5}, "some": {"0": 5, "1": 7}, "new": {"0": 1}},
+        "latestOffset": {
+            "all": {"0": 5},
+            "some": {"0": 5, "1": 8},
+            "new": {"0": 1, "1": 1},
+        },
+    }
+    assert complete_topics({"sources": [source]}) == {"all"}
+    assert (
+        complete_topics({"sources": [{"endOffset": None, "latestOffset": None}]}) == set()
+    )
+    assert complete_topics(None) == set()
 
 
 def test_port_that_is_taken_is_named() -> None:
