@@ -88,6 +88,8 @@ class Table:
         identities: PostgreSQL's, one for each table that holds rows of this one.
         is_partitioned: whether its rows are in partitions.
         heirs: the tables that inherit from it and are no partitions.
+        cascades: MariaDB's foreign keys that change its rows when another table's change;
+            the binary log has nothing of that.
     """
 
     schema: str
@@ -99,6 +101,7 @@ class Table:
     identities: tuple[Identity, ...] = ()
     is_partitioned: bool = False
     heirs: tuple[str, ...] = ()
+    cascades: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
@@ -369,9 +372,15 @@ def read_mariadb() -> Catalogue:
         keys: dict[Any, list[str]] = {}
         for schema, table, name in rows(MARIADB_KEYS):
             keys.setdefault((schema, table), []).append(name)
+        cascades: dict[Any, list[str]] = {}
+        for schema, table, name in rows(MARIADB_CASCADES):
+            cascades.setdefault((schema, table), []).append(name)
         return Catalogue(
             [
-                Table(*place, tuple(columns[place]), tuple(keys.get(place, ())), comment)
+                Table(
+                    *(*place, tuple(columns[place]), tuple(keys.get(place, ())), comment),
+                    cascades=tuple(cascades.get(place, ())),
+                )
                 for *named, comment in rows(MARIADB_TABLES)
                 if (place := (named[0], named[1])) in columns
             ]
@@ -400,6 +409,14 @@ MARIADB_KEYS = f"""
     from information_schema.key_column_usage
     where constraint_name = 'PRIMARY' and {OF_USERS}
     order by table_schema, table_name, ordinal_position
+"""
+MARIADB_CASCADES = """
+    select constraint_schema, table_name, constraint_name
+    from information_schema.referential_constraints
+    where
+        delete_rule in ('CASCADE', 'SET NULL')
+        or update_rule in ('CASCADE', 'SET NULL')
+    order by constraint_schema, table_name, constraint_name
 """
 
 Rows = Callable[..., Sequence[Sequence[Any]]]

@@ -32,6 +32,10 @@ def unsent(
         return
     for operation, setting in connector.unsent():
         yield Difference(str(connector.file), f"sends no {operation}", source=setting)
+    for table in tables:
+        if table.cascades:
+            named = f"foreign key {', '.join(table.cascades)}"
+            yield Difference(str(table), "cascades not logged", source=named)
     if connector.publication is not None:
         yield from _unpublished(connector, connector.publication, catalogue, tables)
 

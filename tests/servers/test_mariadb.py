@@ -459,15 +459,21 @@ def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -
 
 
 def test_catalogue_gives_the_models(
-    mariadb: MariaDBStack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mariadb: MariaDBStack,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Keys, comments, computed columns and types of a MariaDB."""
+    """Keys, comments, computed columns, types and cascades of a MariaDB."""
     mariadb.server.execute(
         "create database declared",
         "create table declared.vendors (vendor_id int unsigned, part int, name"
         " varchar(20) comment 'What it is called', size decimal(10,2), twice decimal(11,2)"
         " as (size * 2), mood enum('a', 'b'), at timestamp(6) null,"
         " primary key (part, vendor_id))",
+        "create table declared.offers (id int primary key, part int,"
+        " vendor_id int unsigned, constraint offers_vendor foreign key (part, vendor_id)"
+        " references declared.vendors (part, vendor_id) on delete cascade)",
     )
     (tmp_path / "dbt_project.yml").write_text("name: shop\nprofile: cdc_lakehouse\n")
     config = json.loads((PROJECT / "connectors/source-mariadb.json").read_text())
@@ -483,6 +489,8 @@ def test_catalogue_gives_the_models(
     places = ["--project-dir", str(tmp_path)]
     places += ["--connector", str(tmp_path / "connector.json")]
     assert connectors(["add", "declared", *places]) == 0
+    said = "-- declared.offers: cascades not logged (source foreign key offers_vendor)\n"
+    assert said in capsys.readouterr().out
     staging = (tmp_path / "models/staging/stg_vendors.sql").read_text()
     assert (
         staging
