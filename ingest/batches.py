@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,6 +21,10 @@ from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.topics import Topics
 from lake.mark import REJECTED_TABLE, next_batch
 
+# What a reason quotes of a record: reasons that differ in nothing else are of one kind.
+VARIABLE = re.compile(r"(?s)(?<=').*(?=')|(?<=schema )[0-9]+")
+EXAMPLES = 10
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -30,15 +35,33 @@ class Outcome:
 
 
 @dataclass
+class Rejections:
+    """Records that were rejected for one kind of reason, and some of the reasons."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if len(self.examples) == 1:
+            return self.examples[0]
+        found = [VARIABLE.search(example) for example in self.examples]
+        texts = [repr(each[0]) for each in found if each]
+        return f"{VARIABLE.sub('…', self.examples[0])} (such as {', '.join(texts)})"
+
+
+@dataclass
 class Tally:
-    """Records so far: read, newly written, rejected, skipped."""
+    """Records so far: read, newly written, rejected, skipped.
+
+    ``reasons`` is by their kind.
+    """
 
     read: int = 0
     written: int = 0
     rejected: int = 0
     skipped: int = 0
     worst_share: float = 0.0
-    reasons: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, Rejections] = field(default_factory=dict)
 
 
 class Batches:
@@ -239,9 +262,20 @@ class Batches:
             metrics.records.labels(outcome).inc(count)
         if rejected:
             self.tally.worst_share = max(self.tally.worst_share, rejected / read)
-            for row in rows.where("reason is not null").groupBy("reason").count().collect():
-                before = self.tally.reasons.get(row["reason"], 0)
-                self.tally.reasons[row["reason"]] = before + row["count"]
+            kinds = (
+                rows.where("reason is not null")
+                .groupBy(F.regexp_replace("reason", VARIABLE.pattern, "…").alias("kind"))
+                .agg(
+                    F.count("*").alias("count"),
+                    F.slice(F.array_sort(F.collect_set("reason")), 1, EXAMPLES).alias(
+                        "some"
+                    ),
+                )
+            )
+            for row in kinds.collect():
+                known = self.tally.reasons.setdefault(row["kind"], Rejections())
+                known.count += row["count"]
+                known.examples = sorted({*known.examples, *row["some"]})[:EXAMPLES]
 
 
 def _source_files(rows: DataFrame) -> frozenset[str]:

@@ -343,7 +343,7 @@ def status(
             properties = read_options(spark, properties_file) if properties_file else {}
             topics = existing_topics(spark, bootstrap_servers, found.topics, properties)
             found.note_lag(topic_state(spark, bootstrap_servers, topics, properties))
-    print(found.as_json() if as_json else "\n".join(found.lines()))
+    print(found.as_json() if as_json else "\n".join(map(log.quoted, found.lines())))
 
 
 def _options(
@@ -383,8 +383,10 @@ def _batches(options: Options) -> Iterator[Batches]:
 def _code(batches: Batches, follow_up: FollowUp, options: Options) -> int:
     """Say what was done; the exit code of it."""
     tally = batches.tally
-    for reason, count in sorted(tally.reasons.items()):
-        batches.log.warning("rejected %d: %s", count, reason, extra={"records": count})
+    for _, found in sorted(tally.reasons.items()):
+        batches.log.warning(
+            "rejected %d: %s", found.count, found, extra={"records": found.count}
+        )
     print(
         f"read {tally.read} records, wrote {tally.written} events, "
         f"rejected {tally.rejected}, skipped {tally.skipped}",

@@ -99,11 +99,12 @@ class Project:
         runner = dbtRunner(manifest=self.manifest(), callbacks=[_show])
         outcome = runner.invoke([*QUIET, *self._arguments, *selection])
         if outcome.exception is not None:
-            LOGGER.error("dbt: %s", outcome.exception)
+            LOGGER.error("dbt: %s", _line(outcome.exception))
         for node in getattr(outcome.result, "results", None) or []:
             if node.status in BAD:
                 name = node.node.name
-                LOGGER.error("dbt: %s: %s", name, node.message, extra={"model": name})
+                message = _line(node.message)
+                LOGGER.error("dbt: %s: %s", name, message, extra={"model": name})
         return DONE if outcome.success else _code_of(outcome.exception)
 
     def _options_of_parse(self) -> dict[str, Any]:
@@ -155,12 +156,17 @@ def _code_of(error: BaseException | None) -> int:
     return FAILED
 
 
+def _line(message: object) -> str:
+    """What dbt says in several lines, in one."""
+    return " ".join(str(message).split())
+
+
 def _show(event: EventMsg) -> None:
     """Log what dbt warns of, and each model that is built."""
     # Protobuf messages, whose fields have no types.
     info: Any = event.info
     if info.level == "warn":
-        LOGGER.warning("dbt: %s", info.msg)
+        LOGGER.warning("dbt: %s", _line(info.msg))
     elif info.name == NodeFinished.__name__:
         data: Any = event
         _show_model(data.data.node_info, data.data.run_result)

@@ -85,7 +85,9 @@ def _say(name: str, message: str, level: int = logging.ERROR) -> None:
     if log.is_json(name):
         logging.getLogger(name).log(level, message)
     else:
-        click.echo(f"{name}: {message}", err=True)
+        # Some messages of ours have several lines.
+        lines = "\n".join(log.quoted(line) for line in message.split("\n"))
+        click.echo(f"{name}: {lines}", err=True)
 
 
 @contextlib.contextmanager

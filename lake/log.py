@@ -12,11 +12,21 @@ import click
 FIELDS = ("table", "records", "lag_seconds", "seconds", "file", "model", "rows")
 
 
+def quoted(text: str) -> str:
+    """A text from outside on one line: characters that are not printable are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode()
+        for each in text
+    )
+
+
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC)
         level = "" if record.levelno == logging.INFO else f"{record.levelname.lower()}: "
-        return f"{at:%H:%M:%S} {record.name}: {level}{record.getMessage()}"
+        return f"{at:%H:%M:%S} {record.name}: {level}{quoted(record.getMessage())}"
 
 
 class _Json(logging.Formatter):
