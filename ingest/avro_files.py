@@ -23,7 +23,7 @@ class BrokenFileError(Exception):
     """A file that is no whole container; the message says why."""
 
 
-def schema_of_file(spark: SparkSession, path: str) -> str:
+def schema_of_file(spark: SparkSession, configuration: Any, path: str) -> str:
     """The schema that a container file's records were written with, as its header has it.
 
     Avro's own reader takes a file that is cut off for one that has ended: so the last bytes
@@ -31,6 +31,7 @@ def schema_of_file(spark: SparkSession, path: str) -> str:
 
     Args:
         spark: the session.
+        configuration: Hadoop's.
         path: as Hadoop names it.
 
     Raises:
@@ -39,7 +40,7 @@ def schema_of_file(spark: SparkSession, path: str) -> str:
     """
     jvm: Any = spark._jvm
     hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
-    files = hadoop_path.getFileSystem(spark._jsc.hadoopConfiguration())
+    files = hadoop_path.getFileSystem(configuration)
     length = files.getFileStatus(hadoop_path).getLen()
     read = jvm.org.apache.commons.io.IOUtils.toByteArray
     stream = files.open(hadoop_path)
@@ -117,16 +118,20 @@ def row_schema(spark: SparkSession, text: str) -> str:
     return json.dumps(rows[0])
 
 
-def lines_of_files(spark: SparkSession, paths: list[str], schema: str) -> DataFrame:
+def lines_of_files(
+    spark: SparkSession, paths: list[str], schema: str, options: dict[str, str]
+) -> DataFrame:
     """The records of container files as lines of JSON, each with its ``source_file``.
 
     Args:
         spark: the session.
         paths: files, or patterns of them.
         schema: as ``row_schema`` gives it for each of them.
+        options: of Hadoop.
     """
     return (
         spark.read.format("avro")
+        .options(**options)
         .option("avroSchema", schema)
         .load(paths)
         .select(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ingest import metrics
 from ingest.batches import Batches
-from ingest.failures import SPARK_ERRORS, explanation
+from ingest.failures import SPARK_ERRORS, explanation, reason
 from ingest.landing import File, Landing, Ledger
 from lake.command import StopRequest
 from lake.errors import TransientError
@@ -90,7 +90,8 @@ class FileReader:
                 # A store that does not answer is no fault of the file's.
                 if isinstance(meaning, TransientError):
                     raise meaning from error
-                readable = self._landing.set_aside(left, error)
+                self._find_unreadable(left)
+                readable = [file for file in left if file not in self._landing.unreadable]
                 if readable == left:
                     raise meaning from error
                 left = readable
@@ -105,6 +106,27 @@ class FileReader:
                     self._landing.unreadable[file],
                     extra={"file": file.path},
                 )
+
+    def _find_unreadable(self, files: list[File]) -> None:
+        """Note the files that cannot be read, found by halves where an error names none."""
+        try:
+            records = self._landing.records(files, self._topic)
+            classified = self._batches.classifier.classified(records)
+            classified.write.format("noop").mode("overwrite").save()
+        except SPARK_ERRORS as error:
+            meaning = explanation(error)
+            if isinstance(meaning, TransientError):
+                raise meaning from error
+            others = self._landing.set_aside(files, error)
+            if others != files:
+                parts = [others]
+            elif len(files) > 1:
+                parts = [files[: len(files) // 2], files[len(files) // 2 :]]
+            else:
+                self._landing.unreadable[files[0]] = reason(str(error))
+                return
+            for part in filter(None, parts):
+                self._find_unreadable(part)
 
 
 def occasions(paths: Sequence[str], seconds: float, stop: StopRequest) -> Iterator[None]:

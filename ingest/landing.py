@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import reduce
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -21,8 +22,10 @@ from ingest.avro import UnusableSchemaError
 from ingest.avro_files import BrokenFileError, lines_of_files, row_schema, schema_of_file
 from ingest.events import records_from_lines
 from ingest.failures import explanation, reason
+from ingest.local import files_at, matches
 from lake.errors import TransientError, UserError
 
+T = TypeVar("T")
 # A batch lists its files for Spark, which looks at each of them once more.
 FILES_A_BATCH = 1_000
 # From so many on, the ledger's own files are made one.
@@ -32,8 +35,15 @@ LONGEST_LINE = 8 << 20
 # Bytes that no line has: a mark of byte order, an end of line that is missing.
 SLACK = 4
 AVRO = ".avro"
-# Their headers, of so many files at a time: a store answers each after a while.
-HEADERS_AT_A_TIME = 8
+# A store answers each after a while.
+FILES_AT_A_TIME = 8
+# How Hadoop's file system for one machine reads names with a colon: without its checksums,
+# whose files have names that it cannot make then.
+LOCALLY = {
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
+}
+LOCAL = "file:"
 # How Hadoop knows what it decodes.
 COMPRESSED = (".gz", ".bz2", ".deflate", ".snappy", ".lz4", ".zst")
 
@@ -138,8 +148,12 @@ class Landing:
         self, spark: SparkSession, paths: list[str], ledger: Ledger, max_bytes: int
     ) -> None:
         self._spark = spark
-        self._paths = [_qualified(spark, path) for path in paths]
-        self._is_named = _matcher(spark, self._paths)
+        self._configuration = _configuration(spark)
+        qualified = [_qualified(spark, path) for path in paths]
+        self._paths = [path for path in qualified if not path.startswith(LOCAL)]
+        patterns = _patterns(spark, qualified)
+        self._local = [names for first, *names in patterns if first == LOCAL]
+        self._is_named = _matcher(patterns)
         self._ledger = ledger
         self._max_bytes = max_bytes
         self.unreadable: dict[File, str] = {}
@@ -151,20 +165,18 @@ class Landing:
 
     def new_files(self) -> list[File]:
         """The files, or versions of them, that bronze lacks; the oldest first."""
-        found = {file.path: file for file in self._listed()}
+        listed = self._listed()
+        found = {file.path: file for file in listed}
         there = set(found.values())
-        self.unreadable = {
-            file: reason for file, reason in self.unreadable.items() if file in there
-        }
+        known = {file: why for file, why in self.unreadable.items() if file in there}
         self.waiting &= there
         self._ledger.forget_all_but(found.keys(), self._is_named)
         new = [
             file
             for file in found.values()
-            if self._ledger.lacks(file)
-            and file not in self.unreadable
-            and file not in self.waiting
+            if self._ledger.lacks(file) and file not in known and file not in self.waiting
         ]
+        self.unreadable = known | {file: why for file, why in listed.items() if why}
         return sorted(new, key=lambda file: (file.modified, file.path))
 
     def batches(self, files: list[File]) -> Iterator[list[File]]:
@@ -195,7 +207,7 @@ class Landing:
                 paths = of_schema.setdefault(self._schemas[file], [])
                 paths.append(_literal(file.path))
         found = [
-            lines_of_files(self._spark, paths, schema)
+            lines_of_files(self._spark, paths, schema, LOCALLY)
             for schema, paths in of_schema.items()
         ]
         if of_text := [file for file in files if not _is_avro(file)]:
@@ -203,11 +215,12 @@ class Landing:
         return records_from_lines(reduce(DataFrame.unionAll, found), topic)
 
     def readable(self, files: list[File]) -> list[File]:
-        """The files without those that are no Avro, or have a line that is too long.
+        """The files without those that cannot be decoded, or have a line that is too long.
 
         Raises:
             UserError: the store does not answer, or refuses to.
         """
+        files = [file for file in files if file not in self.unreadable]
         self._read_schemas([file for file in files if _is_avro(file)])
         self._find_long_lines([file for file in files if not _is_avro(file)])
         return [file for file in files if file not in self.unreadable]
@@ -215,41 +228,63 @@ class Landing:
     def _read_schemas(self, files: list[File]) -> None:
         """Read the headers of Avro files: what their records were written with."""
         self._schemas = {}
-
-        def read(file: File) -> str | Exception:
-            try:
-                return schema_of_file(self._spark, file.path)
-            except (BrokenFileError, Py4JJavaError) as error:
-                return error
-
-        with ThreadPoolExecutor(HEADERS_AT_A_TIME) as pool:
-            found = dict(zip(files, pool.map(read, files), strict=True))
-        texts = {text for text in found.values() if isinstance(text, str)}
-        for text in texts - self._row_schemas.keys():
+        found = self._of_each(
+            files, lambda path: schema_of_file(self._spark, self._configuration, path)
+        )
+        for text in set(found.values()) - self._row_schemas.keys():
             try:
                 self._row_schemas[text] = row_schema(self._spark, text)
             except UnusableSchemaError as error:
                 self._row_schemas[text] = error
         for file, header in found.items():
-            if isinstance(header, BrokenFileError):
-                self.unreadable[file] = str(header)
-            elif isinstance(header, Exception):
-                meaning = explanation(header)
-                if isinstance(meaning, TransientError):
-                    raise meaning from header
-                self.unreadable[file] = reason(str(header))
-            elif isinstance(schema := self._row_schemas[header], str):
+            if isinstance(schema := self._row_schemas[header], str):
                 self._schemas[file] = schema
             else:
                 self.unreadable[file] = f"its schema cannot be used: {schema}"
+
+    def _of_each(self, files: list[File], function: Callable[[str], T]) -> dict[File, T]:
+        """What a function gives for each file; those that it cannot read are noted.
+
+        Raises:
+            TransientError: the store does not answer.
+        """
+
+        def read(file: File) -> T | Exception:
+            try:
+                return function(file.path)
+            except (BrokenFileError, Py4JJavaError) as error:
+                return error
+
+        with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:
+            found = dict(zip(files, pool.map(read, files), strict=True))
+        results: dict[File, T] = {}
+        for file, result in found.items():
+            if isinstance(result, BrokenFileError):
+                self.unreadable[file] = str(result)
+            elif isinstance(result, Exception):
+                meaning = explanation(result)
+                # Decoding takes little: what is no such file may claim to be a large block.
+                is_large = "OutOfMemoryError" in str(result)
+                if isinstance(meaning, TransientError) and not is_large:
+                    raise meaning from result
+                self.unreadable[file] = reason(str(result))
+            else:
+                results[file] = result
+        return results
 
     def _find_long_lines(self, files: list[File]) -> None:
         """Note the files that have a line that is longer than can be read.
 
         Hadoop's reader leaves such a line out without a word: it shows in the bytes that
-        the other lines lack.
+        the other lines lack. How many a compressed file has, only decoding it tells.
         """
-        long = {file.path: file for file in files if _may_have_long_line(file)}
+        lengths = {file: file.length for file in files if not _is_compressed(file)}
+        lengths |= self._of_each(
+            # What is empty has no header yet, and is read once it has grown.
+            [file for file in files if _is_compressed(file) and file.length],
+            lambda path: decoded_length(self._spark, self._configuration, path),
+        )
+        long = {file.path: file for file in lengths if lengths[file] >= LONGEST_LINE}
         if not long:
             return
         length = F.octet_length("value")
@@ -266,7 +301,7 @@ class Landing:
         for row in read:
             path = _path_of(row["source_file"])
             # An end of line is one byte or two, the same in a whole file as a rule.
-            missing = long[path].length - row["bytes"] - row["lines"]
+            missing = lengths[long[path]] - row["bytes"] - row["lines"]
             is_left_out = (
                 missing >= LONGEST_LINE - 1 and abs(missing - row["lines"]) > SLACK
             )
@@ -293,13 +328,25 @@ class Landing:
             self.unreadable[file] = reason(text)
         return [file for file in files if file not in named]
 
-    def _listed(self) -> list[File]:
-        """What is there; a path that went away has nothing until it is back."""
-        listed = self._list(self._paths)
-        if listed is not None:
-            return listed
-        each = (self._list([path]) for path in self._paths)
-        return [file for files in each if files is not None for file in files]
+    def _listed(self) -> dict[File, str | None]:
+        """What is there, and why it cannot be read where that shows.
+
+        A path that went away has nothing until it is back.
+        """
+        listed: dict[File, str | None] = {}
+        for names in self._local:
+            for path in matches(names):
+                for found, status, problem in files_at(Path(path)):
+                    modified = status.st_mtime_ns // 1_000_000 if status else 0
+                    length = status.st_size if status else 0
+                    listed[File(f"{LOCAL}{found}", modified, length)] = problem
+        if self._paths:
+            files = self._list(self._paths)
+            if files is None:
+                each = (self._list([path]) for path in self._paths)
+                files = [file for found in each if found is not None for file in found]
+            listed |= dict.fromkeys(files)
+        return listed
 
     def _list(self, paths: list[str]) -> list[File] | None:
         """The files at some paths; None where one of the paths is not there."""
@@ -321,24 +368,34 @@ class Landing:
 
 
 def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
-    """The lines of files as ``value``, each with its ``source_file``."""
+    """The lines of files as ``value``, each with its ``source_file``.
+
+    A line that is too long is left out without a word, so that Spark never holds it.
+    """
     longest = "mapreduce.input.linerecordreader.line.maxlength"
-    kinds = [
-        (
-            {longest: str(LONGEST_LINE)},
-            [file for file in files if not _is_compressed(file)],
-        ),
-        ({}, [file for file in files if _is_compressed(file)]),
-    ]
-    found = [
+    return (
         spark.read.schema("value string")
-        .options(**options)
-        .text([_literal(file.path) for file in of_kind])
+        .options(**LOCALLY, **{longest: str(LONGEST_LINE)})
+        .text([_literal(file.path) for file in files])
         .withColumn("source_file", F.input_file_name())
-        for options, of_kind in kinds
-        if of_kind
-    ]
-    return found[0] if len(found) == 1 else found[0].unionAll(found[1])
+    )
+
+
+def decoded_length(spark: SparkSession, configuration: Any, path: str) -> int:
+    """The bytes in a compressed file, which is decoded piece by piece.
+
+    Raises:
+        Py4JJavaError: it cannot be read.
+    """
+    jvm: Any = spark._jvm
+    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
+    compress = jvm.org.apache.hadoop.io.compress
+    codec = compress.CompressionCodecFactory(configuration).getCodec(hadoop_path)
+    file = hadoop_path.getFileSystem(configuration).open(hadoop_path)
+    try:
+        return int(jvm.org.apache.commons.io.IOUtils.consume(codec.createInputStream(file)))
+    finally:
+        file.close()
 
 
 def _is_avro(file: File) -> bool:
@@ -347,11 +404,6 @@ def _is_avro(file: File) -> bool:
 
 def _is_compressed(file: File) -> bool:
     return file.path.endswith(COMPRESSED)
-
-
-def _may_have_long_line(file: File) -> bool:
-    # What a compressed file holds, nothing says without reading it.
-    return file.length >= LONGEST_LINE and not _is_compressed(file)
 
 
 def _path_of(source_file: str) -> str:
@@ -385,31 +437,46 @@ def _qualified(spark: SparkSession, path: str) -> str:
     return str(file_system.makeQualified(hadoop_path).toString())
 
 
-def _matcher(spark: SparkSession, patterns: list[str]) -> Callable[[str], bool]:
-    """Whether a path matches one of Hadoop's patterns, or is below a path that does."""
+def _patterns(spark: SparkSession, paths: list[str]) -> list[list[re.Pattern[str] | str]]:
+    """Hadoop's patterns name by name, as an asterisk matches within one name only."""
     jvm: Any = spark._jvm
     hadoop = jvm.org.apache.hadoop.fs
 
-    def regex(name: str) -> re.Pattern[str]:
-        is_literal = not re.search(r"[*?\[{\\]", name)
-        pattern = (
-            re.escape(name) if is_literal else hadoop.GlobPattern(name).compiled().pattern()
-        )
-        return re.compile(pattern, re.DOTALL)
+    def part(name: str) -> re.Pattern[str] | str:
+        if not re.search(r"[*?\[{\\]", name):
+            return name
+        return re.compile(hadoop.GlobPattern(name).compiled().pattern(), re.DOTALL)
 
-    # Name by name, as an asterisk matches within one name only.
-    named = [
-        [regex(name) for name in path.split("/")]
-        for pattern in patterns
+    return [
+        [part(name) for name in path.split("/")]
+        for pattern in paths
         for path in (hadoop.GlobExpander.expand(pattern) if "{" in pattern else [pattern])
     ]
+
+
+def _matcher(patterns: list[list[re.Pattern[str] | str]]) -> Callable[[str], bool]:
+    """Whether a path matches one of the patterns, or is below a path that does."""
 
     def is_named(path: str) -> bool:
         names = path.split("/")
         return any(
-            len(each) <= len(names)
-            and all(known.fullmatch(name) for known, name in zip(each, names, strict=False))
-            for each in named
+            len(pattern) <= len(names)
+            and all(
+                name == part if isinstance(part, str) else part.fullmatch(name)
+                for part, name in zip(pattern, names, strict=False)
+            )
+            for pattern in patterns
         )
 
     return is_named
+
+
+def _configuration(spark: SparkSession) -> Any:
+    """Hadoop's, as the files are read with it."""
+    jvm: Any = spark._jvm
+    configuration = jvm.org.apache.hadoop.conf.Configuration(
+        spark._jsc.hadoopConfiguration()
+    )
+    for name, value in LOCALLY.items():
+        configuration.set(name, value)
+    return configuration

@@ -6,6 +6,7 @@ it knows its rows.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import os
@@ -157,37 +158,65 @@ def test_missing_path_is_named(bronze: Lake, tmp_path: Path) -> None:
     assert f"nothing is at {tmp_path}/nowhere" in ingested.err
 
 
+GZIP = gzip.compress(line(record(KEY, FLAT, 1, partition=2)).encode() * 200)
+LONG = line({**FLAT, "text": "x" * 50_000_000}) + "\n"
+BROKEN = {
+    "cut [1].json.gz": (GZIP[: len(GZIP) // 2], "Unexpected end of input stream"),
+    "cut at its end.json.gz": (GZIP[:-4], "Unexpected end of input stream"),
+    "no such.json.gz": (line(FLAT).encode(), "not a gzip file"),
+    "followed.json.gz": (GZIP + b"something else", "not a gzip file"),
+    "cut.json.bz2": (bz2.compress(GZIP)[:-40], "unexpected end of stream"),
+    "no such.json.deflate": (b"abcd" * 9, "incorrect header check"),
+    # Their first bytes say that a block of 1.6 GB follows.
+    "no such.json.lz4": (b"abcd" * 9, "OutOfMemoryError"),
+    "no such.json.snappy": (b"abcd" * 9, "OutOfMemoryError"),
+    "not here.json.zst": (b"(\xb5/\xfd", "native zStandard library not available"),
+    "long.json": (f"{{}}\n{LONG}{{}}\n".encode(), "a line is longer than 8 MiB"),
+    "long.json.gz": (gzip.compress(LONG.encode()), "a line is longer than 8 MiB"),
+    "long.json.bz2": (bz2.compress(LONG.encode()), "a line is longer than 8 MiB"),
+}
+
+
 def test_unreadable_files_do_not_hold_up_the_good_ones(
     bronze: Lake, tmp_path: Path
 ) -> None:
     """They are named, the others are committed, and a mended one is read later."""
-    good = gzip.compress(line(record(KEY, FLAT, 1, partition=2)).encode() * 200)
-    broken = tmp_path / "broken [1].json.gz"
-    broken.write_bytes(good[: len(good) // 2])
-    write(tmp_path, "plain.json.gz", [record(KEY, FLAT, 5, partition=2)])
-    long = tmp_path / "long.json"
-    with long.open("w") as file:
-        file.write(line(record(KEY, FLAT, 6, partition=2)) + "\n")
-        file.write('{"__op": "c", "text": "' + "x" * LONGEST_LINE + '"}\n')
-    write(tmp_path, "good.json", [record(KEY, FLAT, 2, partition=2)])
+    for name, (content, _) in BROKEN.items():
+        (tmp_path / name).write_bytes(content)
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "link.json").symlink_to("nowhere")
+    (tmp_path / "again").symlink_to(tmp_path)
+    (Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json"))).write_text("{}")
+    (tmp_path / "empty.json.gz").touch()
+    write(tmp_path / "folder.json", "good.json", [record(KEY, FLAT, 2, partition=2)])
     ingested = bronze.ingest(str(tmp_path))
-    assert (ingested.code, ingested.counts) == (3, (1, 1, 0, 0))
+    assert (ingested.code, ingested.counts) == (3, (1, 1, 0, 0)), ingested.err
     said = ingested.err.strip().splitlines()
-    assert len(said) == 3
-    assert any("broken [1].json.gz: Unexpected end of input stream" in one for one in said)
-    assert any("plain.json.gz: not a gzip file" in one for one in said)
-    assert any("long.json: a line is longer than 8 MiB" in one for one in said)
+    expected = {
+        **{name: why for name, (_, why) in BROKEN.items()},
+        "pipe.json": "it is a pipe or a device, and no file",
+        "link.json": "it is a link to nothing",
+        "caf\\udce9.json": "its name is not UTF-8: rename it",
+    }
+    for name, why in expected.items():
+        [one] = [each for each in said if f"cannot read file:{tmp_path}/{name}: " in each]
+        assert why in one
+    assert len(said) == len(expected)
     assert [row["kafka_offset"] for row in events(bronze, 2)] == [2]
 
-    long.unlink()
-    write(tmp_path, "plain.json.gz", []).write_bytes(
+    for name in {*BROKEN} - {"cut [1].json.gz"}:
+        (tmp_path / name).unlink()
+    for file in tmp_path.glob("*.json"):
+        if not file.is_dir():
+            file.unlink()
+    (tmp_path / "no such.json.gz").write_bytes(
         gzip.compress(line(record(KEY, FLAT, 5, partition=2)).encode())
     )
     again = bronze.ingest(str(tmp_path))
     assert (again.code, again.counts) == (3, (1, 1, 0, 0))
     [said_again] = again.err.strip().splitlines()
-    assert "broken [1].json.gz" in said_again
-    broken.unlink()
+    assert "cut [1].json.gz" in said_again
+    (tmp_path / "cut [1].json.gz").unlink()
     assert bronze.ingest(str(tmp_path)).code == 0
     assert [row["kafka_offset"] for row in events(bronze, 2)] == [2, 5]
 
@@ -208,9 +237,21 @@ def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:
 
 def test_names_of_files_are_no_patterns(bronze: Lake, tmp_path: Path) -> None:
     names = ["a b", "x[1]", "y{2}", "z*", "q?", "100%", "%20", "ä", "back\\slash"]
+    names += [
+        "2026-01-01T00:00:00",
+        "a:b",
+        "#",
+        "a,b",
+        "a;b",
+        "a+b",
+        "a\nb",
+        "\x1b[31m",
+        " a",
+    ]
     for offset, name in enumerate(names):
         write(tmp_path, f"{name}.json", [record(KEY, FLAT, offset, partition=17)])
-    assert bronze.ingest(str(tmp_path)).counts == (9, 9, 0, 0)
+    read = len(names)
+    assert bronze.ingest(str(tmp_path)).counts == (read, read, 0, 0)
     assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
 
 
@@ -623,6 +664,33 @@ def test_too_many_rejected_end_with_code_3(bronze: Lake, tmp_path: Path) -> None
     assert "rejected 2: not JSON" in ingested.err
     assert len(events(bronze, 6)) == 1
     assert len(rejected(bronze, tmp_path)) == 2
+
+
+def test_many_rejected_records_are_a_few_lines(bronze: Lake, tmp_path: Path) -> None:
+    """And what a record or the name of a file holds does nothing to a terminal or a log."""
+    hostile = "\x1b[2J\n12:00:00 ingest: error: \u202e"
+    bad = [{"__op": f"{number}{hostile}", "__lsn": 1} for number in range(2_000)]
+    bad += [record(KEY, FLAT, 1, f"no.such.topic{hostile}", partition=22)]
+    write(tmp_path, "1.json", [*bad, "not JSON", '{"__op": "not JSON'])
+    (tmp_path / f"no such{hostile}.json.gz").write_bytes(b"{}")
+    ingested = bronze.ingest(str(tmp_path), "--topic", TOPIC)
+    assert (ingested.code, ingested.counts) == (3, (2_003, 0, 2_003, 0))
+    said = ingested.err.splitlines()
+    assert len(said) == 6, said
+    [operations] = [each for each in said if "rejected 2000: unknown operation '…'" in each]
+    assert operations.count("12:00:00") == 10
+    assert any(
+        "does not list the topic 'no.such.topic\\x1b[2J\\n12:00" in each for each in said
+    )
+    assert any(
+        "/no such\\x1b[2J\\n12:00:00 ingest: error: \\u202e.json.gz: " in e for e in said
+    )
+    status = bronze.status().out
+    assert (
+        r"  no.such.topic\x1b[2J\n12:00:00 ingest: error: \u202e/22 up to offset 1"
+        in status
+    )
+    assert all(text.isprintable() for text in [*said, *status.splitlines()])
 
 
 @pytest.mark.thorough

@@ -1,13 +1,24 @@
-"""When a continuous ingest of files looks for more."""
+"""When a continuous ingest of files looks for more, what is there, what cannot be read."""
 
 from __future__ import annotations
 
+import logging
+import re
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from ingest.files import occasions
+import pytest
+from pyspark.errors import PySparkException
+
+import ingest.files
+from ingest.files import FileReader, occasions
+from ingest.landing import File
+from ingest.local import files_at, matches
 from lake.command import StopRequest
+from lake.errors import UserError
 
 
 def test_change_below_a_local_folder_is_an_occasion_at_once(tmp_path: Path) -> None:
@@ -36,3 +47,112 @@ def test_stop_request_is_an_occasion(tmp_path: Path) -> None:
     start = time.monotonic()
     next(looks)
     assert stop and time.monotonic() - start < 30
+
+
+class Landing:
+    """Files of which some cannot be read, and an error that does not name them."""
+
+    def __init__(self, files: list[File], bad: set[str]) -> None:
+        self.files = files
+        self.bad = bad
+        self.unreadable: dict[File, str] = {}
+        self.waiting: set[File] = set()
+        self.jobs = 0
+
+    def new_files(self) -> list[File]:
+        return self.files
+
+    def batches(self, files: list[File]) -> list[list[File]]:
+        return [files]
+
+    def readable(self, files: list[File]) -> list[File]:
+        return files
+
+    def note_waiting(self, files: list[File], source_files: frozenset[str]) -> None:
+        pass
+
+    def set_aside(self, files: list[File], error: Exception) -> list[File]:
+        return files
+
+    def records(self, files: list[File], topic: str | None) -> Any:
+        """Stand for a DataFrame, to be written."""
+
+        def save() -> None:
+            self.jobs += 1
+            if self.bad & {file.path for file in files}:
+                raise PySparkException("Caused by: java.lang.Error: no name\n")
+
+        mode = SimpleNamespace(save=save)
+        form = SimpleNamespace(mode=lambda _: mode)
+        return SimpleNamespace(files=files, write=SimpleNamespace(format=lambda _: form))
+
+
+def read(landing: Landing, monkeypatch: pytest.MonkeyPatch, *, full: bool) -> list[File]:
+    """What the ledger has after a look at such files."""
+    done: list[File] = []
+
+    def write(records: Any) -> frozenset[str]:
+        records.write.format("").mode("").save()
+        if full:
+            raise PySparkException("No space left on device")
+        return frozenset()
+
+    batches: Any = SimpleNamespace(
+        bronze=SimpleNamespace(spark=None),
+        log=logging.getLogger("test"),
+        tables=[],
+        write=write,
+        classifier=SimpleNamespace(classified=lambda records: records),
+    )
+    ledger = SimpleNamespace(add=done.extend)
+    monkeypatch.setattr(ingest.files, "Ledger", lambda *_: ledger)
+    monkeypatch.setattr(ingest.files, "Landing", lambda *_: landing)
+    FileReader(batches, [], None, 1).read_new(StopRequest(), lambda: None)
+    return done
+
+
+@pytest.mark.parametrize("bad", [set(), {"7"}, {"0", "99"}, {f"{n}" for n in range(50)}])
+def test_files_that_an_error_does_not_name_are_found(
+    bad: set[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    landing = Landing([File(f"{number}", 0, 1) for number in range(100)], bad)
+    done = read(landing, monkeypatch, full=False)
+    assert {file.path for file in done} == {f"{n}" for n in range(100)} - bad
+    assert {file.path for file in landing.unreadable} == bad
+    assert landing.jobs <= 3 + 2 * 7 * len(bad)
+    for path in bad:
+        assert f"cannot read {path}: no name (Error); bronze has none of it" in caplog.text
+
+
+def test_error_of_another_kind_is_no_file_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    landing = Landing([File("a", 0, 1), File("b", 0, 1)], set())
+    with pytest.raises(UserError, match="No space left on device"):
+        read(landing, monkeypatch, full=True)
+    assert landing.unreadable == {}
+
+
+def test_local_paths_have_what_spark_finds_there(tmp_path: Path) -> None:
+    """Hidden names are left out, links are followed, and not in a circle."""
+    for name in ("a/1.json", "a/_b/2.json", "a/_b=1/3.json", "a/.4.json", "c/_5.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "a/linked.json").symlink_to(tmp_path / "c/_5.json")
+    (tmp_path / "c/up").symlink_to(tmp_path)
+
+    def found(*names: str) -> set[str]:
+        root: list[re.Pattern[str] | str] = [*str(tmp_path).strip("/").split("/")]
+        below = [re.compile(name) if "*" in name else name for name in names]
+        return {
+            path.removeprefix(f"{tmp_path}/")
+            for start in matches([*root, *below])
+            for path, _, problem in files_at(Path(start))
+            if problem is None
+        }
+
+    of_a = {"a/1.json", "a/_b=1/3.json", "a/linked.json"}
+    assert found() == of_a
+    assert found("a") == of_a
+    assert found("a", ".*json") == {"a/1.json", "a/linked.json"}
+    assert found(".*", "1.json") == {"a/1.json"}
+    assert found("a", "_b") == {"a/_b/2.json"}
+    assert found("nowhere") == found("a", "1.json", "x") == set()
