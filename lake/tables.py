@@ -36,7 +36,11 @@ def schema_of(table: HudiTable) -> pa.Schema:
         UserError: they cannot be read.
     """
     with _named(table.base_url):
-        return table.get_schema()
+        schema = table.get_schema()
+    # `_hoodie_key` is one of ours (macros/materializations/_record_key.sql).
+    return pa.schema(
+        [each for each in schema if not each.name.startswith("_hoodie_")], schema.metadata
+    )
 
 
 def read_columns(table: HudiTable, columns: Sequence[str] | None = None) -> pa.Table:

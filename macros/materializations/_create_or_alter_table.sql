@@ -1,8 +1,8 @@
 {#
     Make sure that a table exists and has the columns of the rows to write, as
-    `on_schema_change` says; the list of these. Columns named `fold_…` are not of the table. With
-    `append_new_columns` a number's type is widened, too: what the narrower one could not hold is
-    null until a full refresh.
+    `on_schema_change` says; the list of these. Columns named `fold_…` or `_hoodie_…` are not of
+    the table. With `append_new_columns` a number's type is widened, too: what the narrower one
+    could not hold is null until a full refresh.
 
     The table is created empty: a `create table as select` that is killed leaves files that no
     catalogue knows, and the next one refuses to go there. Before a column is added, a delete of
@@ -13,7 +13,7 @@
 {% macro _create_or_alter_table(relation, existing, types, rows) -%}
     {%- set partition = config.get('partition_by') -%}
     {%- set wanted = {} -%}
-    {%- for column, type in types.items() if not column.startswith('fold_') and column != partition -%}
+    {%- for column, type in types.items() if not column.startswith(('fold_', '_hoodie_')) and column != partition -%}
         {%- do wanted.update({column: type}) -%}
     {%- endfor -%}
     {%- if partition -%}
@@ -56,10 +56,17 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
+        {%- set record_key = cdc_lakehouse._record_key(relation, types) -%}
+        {%- set options = dict(config.get('options') or {}, primaryKey=record_key) -%}
+        {%- if record_key == '_hoodie_key' -%}{%- do added.insert(0, '_hoodie_key string') -%}{%- endif -%}
         {%- call statement('create_table') -%}
             create table if not exists {{ relation }} ({{ added | join(', ') }})
             {{ file_format_clause() }}
-            {{ options_clause() }}
+            options (
+                {%- for name, value in options.items() -%}
+                    {{ name }} '{{ value }}'{{ ', ' if not loop.last }}
+                {%- endfor -%}
+            )
             {{ partition_cols(label='partitioned by') }}
             {{ location_clause() }}
             tblproperties (

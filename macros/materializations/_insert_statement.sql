@@ -11,6 +11,9 @@
 {%- set dropped = stored_types.keys() | reject('in', types) | list -%}
 insert {{ 'overwrite table' if overwrite else 'into' }} {{ target }}
 select
+{%- if cdc_lakehouse._record_key(target, types) == '_hoodie_key' %}
+    if(replace(incoming.`{{ key }}`, '-') = '', concat(incoming.`{{ key }}`, '-'), incoming.`{{ key }}`) as _hoodie_key,
+{%- endif %}
 {%- for column in stored_types %}
     {% if column in dropped -%}
         {{ 'null' if overwrite else 'stored.`' ~ column ~ '`' }}

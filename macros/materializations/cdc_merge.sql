@@ -34,8 +34,17 @@
                 "count_if(exists(carried_columns, entry -> entry.place.op = 'c'))"
             ] -%}
         {%- endif -%}
+        {%- set key = config.get('unique_key') -%}
+        {%- do aggregates.append('count_if(cast(`' ~ key ~ "` as string) = '')") -%}
         {%- set described = cdc_lakehouse._described_rows(rows, aggregates | join(', ')) -%}
         {%- set types, counts = described['types'], described['values'] -%}
+        {%- if counts[-1] and cdc_lakehouse._record_key(this, types) == key -%}
+            {{ exceptions.raise_compiler_error(
+                this ~ ' was built by an earlier version, which cannot store a row whose ' ~ key
+                ~ ' is the empty text. Drop the table and build it again: dbt run-operation drop_table'
+                ~ " --args '{table: " ~ this.schema ~ '.' ~ this.identifier ~ "}' (docs/runbook.md)"
+            ) }}
+        {%- endif -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
         {#- Whether a value of a create is carried anywhere: raised before such a row is stored, and
             lowered after all rows were replaced without one. Only then can rows wait (_rows_to_write). -#}

@@ -18,9 +18,10 @@
                 'select hex(cast(' ~ cdc_lakehouse.key_value(declared, has_row=false)
                 ~ ' as string)) from (select ' ~ literal ~ ' as key)'
             ).rows[0][0] -%}
-            {%- do erased.append((
-                history, 'hex(cast(`' ~ declared['key'] ~ "` as string)) = '" ~ (value or '') ~ "'", 'versions'
-            )) -%}
+            {#- '' is a key; null means that Kafka's key has none -#}
+            {%- set of_key = 'false' if value is none
+                else 'hex(cast(`' ~ declared['key'] ~ "` as string)) = '" ~ value ~ "'" -%}
+            {%- do erased.append((history, of_key, 'versions')) -%}
         {%- endif -%}
     {%- endfor -%}
     {%- for relation, condition, rows in erased -%}

@@ -1,0 +1,16 @@
+{#
+    The column that Hudi takes for a table's key, which it refuses where it is empty: `_hoodie_key`
+    where the model's key is a text of the source, else that key itself. It has the key's value; one
+    of hyphens alone, or of nothing, has a hyphen more, so that '' is a key as any other. Readers
+    hide it with Hudi's other columns. A table of an earlier version goes on without it.
+#}
+{% macro _record_key(relation, types) -%}
+    {%- set key = config.get('unique_key') -%}
+    {%- set existing = load_relation(relation) -%}
+    {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
+    {%- set is_text = types[key] == 'string' and config.get('materialized') != 'cdc_history'
+        and (not fold or (not fold['key_columns'] and fold['columns'][key] in ['string', 'bpchar'])) -%}
+    {{ return('_hoodie_key' if (
+        ' |-- _hoodie_key: ' in existing.information if existing else is_text
+    ) else key) }}
+{%- endmacro %}
