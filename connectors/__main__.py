@@ -248,7 +248,7 @@ def statements(
 ) -> list[str]:
     """What is to be run at the source, so that Debezium captures tables."""
     gaps = list(unsent(connector, catalogue, tables))
-    found = [f"-- {gap}" for gap in gaps if not gap.remedy]
+    found = [comment(str(gap)) for gap in gaps if not gap.remedy]
     if remedies := [gap.remedy for gap in gaps if gap.remedy]:
         found += ["-- as the tables' owner, on the source:", *remedies]
     publication = catalogue.publications.get(connector.publication or "")
@@ -266,8 +266,8 @@ def statements(
         kept = [each.name for each in table.columns if each.is_toasted]
         if kept and not table.has_full_identity:
             found += [
-                f"-- {table}: an event lacks a long value that did not change, of",
-                f"-- {', '.join(kept)}; silver keeps the one that it has.",
+                comment(f"{table}: an event lacks a long value that did not change, of"),
+                comment(f"{', '.join(kept)}; silver keeps the one that it has."),
                 "-- For events with the whole row:",
                 *(
                     f"alter table {each.quoted_table} replica identity full;"
@@ -276,6 +276,11 @@ def statements(
                 ),
             ]
     return found
+
+
+def comment(text: str) -> str:
+    """A comment of SQL, which ends with its line."""
+    return f"-- {' '.join(text.split())}"
 
 
 def main(arguments: list[str] | None = None) -> int:
