@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,8 +23,11 @@ from connectors.declare.connector import Connector
 from connectors.declare.difference import (
     CHANGEABLE,
     Difference,
+    Modelled,
     differences,
+    holds,
     modelled_tables,
+    undecided,
 )
 from connectors.declare.edits import change_model
 from connectors.declare.project import Project
@@ -139,6 +144,18 @@ def add(
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @click.option("--apply", "is_applied", is_flag=True, help="Change the models' columns.")
+@click.option(
+    "--renamed",
+    metavar="TABLE.OLD=NEW",
+    multiple=True,
+    help="A column that was renamed at the source: NEW keeps the values of OLD.",
+)
+@click.option(
+    "--dropped",
+    metavar="TABLE.COLUMN",
+    multiple=True,
+    help="A column that was dropped at the source, beside new ones.",
+)
 def diff(
     connector_files: tuple[Path, ...],
     project_dir: Path,
@@ -146,11 +163,16 @@ def diff(
     variables: str,
     as_json: bool,
     is_applied: bool,
+    renamed: tuple[str, ...],
+    dropped: tuple[str, ...],
 ) -> int:
     """Compare the models with the source's catalogue; exit code 3 where they differ.
 
-    A model's column whose type holds more than the source's is no difference.
+    A model's column whose type holds more than the source's is no difference. TABLE.OLD is
+    a column as the differences name it.
     """
+    if (renamed or dropped) and not is_applied:
+        raise click.UsageError("--renamed and --dropped are for --apply")
     project = Project(project_dir, topics)
     connectors = [Connector(file) for file in connector_files]
     if len({each.database for each in connectors}) > 1:
@@ -179,28 +201,110 @@ def diff(
             " python -m connectors resync TABLE (docs/runbook.md)",
             err=True,
         )
+    new_names = renames(found, renamed, dropped)
+    questions = undecided(found, new_names, dropped)
+    for question in questions.values():
+        click.echo(question, err=as_json)
     if not is_applied:
         return DIFFERENT if found else DONE
     changes: dict[str, list[Difference]] = {}
     for each in found:
-        if each.kind in CHANGEABLE:
+        if each.kind in CHANGEABLE and each.table not in questions:
             changes.setdefault(each.table, []).append(each)
     for table in catalogue.tables:
         if own := changes.get(str(table)):
-            _, connector = modelled[str(table)]
-            change_model(project, own, connector.declaration(table))
+            model, connector = modelled[str(table)]
+            its_names = {
+                each.column: new_names[f"{table}.{each.column}"]
+                for each in own
+                if f"{table}.{each.column}" in new_names
+            }
+            change_model(project, model, own, connector.declaration(table), its_names)
     for file in project.save():
         click.echo(f"wrote {file}", err=as_json)
-    if changes:
-        selected = sorted({f"{own[0].model}+" for own in changes.values()})
-        place = [] if project_dir == Path() else ["--project-dir", str(project_dir)]
-        words = [
-            "dbt build --profiles-dir profiles --full-refresh --select",
-            *selected,
-            *place,
-        ]
-        click.echo(" ".join(words), err=as_json)
+    for line in rebuilds(changes, modelled, new_names, project_dir, topics):
+        click.echo(line, err=as_json)
     return DONE if len(found) == sum(map(len, changes.values())) else DIFFERENT
+
+
+def renames(
+    found: Sequence[Difference], renamed: Sequence[str], dropped: Sequence[str]
+) -> dict[str, str]:
+    """The new name of each renamed column, ``schema.table.column``.
+
+    Raises:
+        UserError: a column that the user names is not one that was dropped, or is new.
+    """
+    gone = {
+        f"{each.table}.{each.column}" for each in found if each.kind == "dropped column"
+    }
+    new = {f"{each.table}.{each.column}" for each in found if each.kind == "new column"}
+    names: dict[str, str] = {}
+    for text in (*renamed, *(f"{each}=" for each in dropped)):
+        old, _, name = text.rpartition("=")
+        table = next(
+            (each.table for each in found if old == f"{each.table}.{each.column}"), ""
+        )
+        if old not in gone or (name and f"{table}.{name}" not in new):
+            raise UserError(
+                f"{text.rstrip('=')}: not a dropped column"
+                + (" and a new one" if name else "")
+                + f"; dropped: {', '.join(sorted(gone)) or 'none'}; new:"
+                f" {', '.join(sorted(new)) or 'none'}"
+            )
+        if name in (its for each, its in names.items() if each.startswith(f"{table}.")):
+            raise UserError(f"{text}: two columns would be called {name}")
+        names |= {old: name} if name else {}
+    return names
+
+
+def rebuilds(
+    changes: Mapping[str, Sequence[Difference]],
+    modelled: Modelled,
+    new_names: Mapping[str, str],
+    project_dir: Path,
+    topics: Path | None,
+) -> list[str]:
+    """What gives rows that have not changed since the values of the source."""
+    place = [] if project_dir == Path() else ["--project-dir", str(project_dir)]
+    build = ["dbt build --profiles-dir profiles"]
+    found, models = [], {False: set[str](), True: set[str]()}
+    for table, own in changes.items():
+        model, connector = modelled[table]
+        by_name = {each.column: each for each in own}
+        renamed = {
+            name: holds(by_name[name].source, by_name[old].declared)
+            for old in by_name
+            if (name := new_names.get(f"{table}.{old}")) is not None
+        }
+        changed = [
+            each.column
+            for each in own
+            if (not renamed[each.column] if each.column in renamed else each.needs_resync)
+        ]
+        models[bool(changed)].add(f"{model.name}+")
+        if not changed:
+            continue
+        found.append(
+            f"# {table}: in rows that have not changed since, {', '.join(changed)} may have"
+            " values that no event brought. Read the table again, ingest, then build:"
+        )
+        if connector.database == "postgresql":
+            options = ["--connector", str(connector.file), *place]
+            options += [] if topics is None else ["--topics", str(topics)]
+            words = ["python -m connectors resync", shlex.quote(table), *options]
+            found.append(" ".join(words))
+        else:
+            found.append(
+                "# by a snapshot that you name as complete (docs/runbook.md, A complete"
+                " snapshot, named by hand)"
+            )
+    if models[True]:
+        found.append(" ".join([*build, "--select", *sorted(models[True]), *place]))
+    if models[False]:
+        words = [*build, "--full-refresh --select", *sorted(models[False]), *place]
+        found.append(" ".join(words))
+    return found
 
 
 @command.command()

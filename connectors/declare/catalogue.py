@@ -32,6 +32,10 @@ class Column:
         is_computed: whether the source computes it; Debezium's events lack it.
         is_toasted: whether PostgreSQL may store its values beside the row, and leave them
             out of a change that does not touch them.
+        has_default: whether rows that were there when it was added may have a value in it
+            that no event brought: a default's, an identity's.
+        is_later: whether a column before it was dropped, so that it may have taken the name
+            of that one.
     """
 
     name: str
@@ -40,6 +44,8 @@ class Column:
     comment: str = ""
     is_computed: bool = False
     is_toasted: bool = False
+    has_default: bool = False
+    is_later: bool = False
 
 
 @dataclass(frozen=True)
@@ -345,8 +351,20 @@ POSTGRESQL_COLUMNS = """
         not attnotnull,
         coalesce(col_description(attrelid, attnum), ''),
         attgenerated <> '',
-        attstorage in ('x', 'e')
+        attstorage in ('x', 'e'),
+        (atthasdef and attgenerated = '')
+            or atthasmissing
+            or attidentity <> ''
+            or own_type.typdefault is not null,
+        exists (
+            select from pg_attribute as dropped
+            where
+                dropped.attrelid = pg_attribute.attrelid
+                and dropped.attisdropped
+                and dropped.attnum < pg_attribute.attnum
+        )
     from pg_attribute
+    join pg_type as own_type on atttypid = own_type.oid
     join bases on atttypid = bases.oid and bases.typtype <> 'd'
     left join pg_type as base on bases.base = base.oid
     left join pg_type as element on base.typelem = element.oid and base.typcategory = 'A'
@@ -366,8 +384,12 @@ def read_mariadb() -> Catalogue:
     with reading("MariaDB", variables, _mariadb) as rows:
         columns: dict[Any, list[Column]] = {}
         for schema, table, *described in rows(MARIADB_COLUMNS):
-            name, type_name, is_nullable, comment, is_computed = described
-            column = Column(name, type_name, bool(is_nullable), comment, bool(is_computed))
+            name, type_name, is_nullable, comment, is_computed, has_default = described
+            column = Column(
+                *(name, type_name, bool(is_nullable), comment, bool(is_computed)),
+                has_default=bool(has_default),
+                is_later=True,  # the catalogue does not have what was dropped
+            )
             columns.setdefault((schema, table), []).append(column)
         keys: dict[Any, list[str]] = {}
         for schema, table, name in rows(MARIADB_KEYS):
@@ -399,7 +421,8 @@ MARIADB_TABLES = f"""
 MARIADB_COLUMNS = f"""
     select
         table_schema, table_name, column_name, column_type, is_nullable = 'YES',
-        column_comment, coalesce(generation_expression, '') <> ''
+        column_comment, coalesce(generation_expression, '') <> '',
+        is_nullable = 'NO' or coalesce(column_default, 'NULL') <> 'NULL'
     from information_schema.columns
     where {OF_USERS}
     order by table_schema, table_name, ordinal_position

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from connectors.declare.catalogue import Catalogue, Table
 from connectors.declare.connector import Connector
+from connectors.declare.models import own_name
 from connectors.declare.project import Model
 from lake.errors import UserError
 
 # What follows the source by a change of the model's columns.
-CHANGEABLE = ("new column", "dropped column", "type")
+CHANGEABLE = ("new column", "dropped column", "generated column", "type")
 WHOLE_NUMBERS = {"smallint": 5, "int": 10, "bigint": 19}
 
 
@@ -24,13 +26,16 @@ class Difference:
         table: at the source; or the publication, or the connector, where it is about all
             of its tables.
         kind: ``not modelled``, ``not captured``, ``not at the source``, ``key``,
-            ``new column``, ``dropped column``, ``type``, ``unusable`` (what ``add`` would
-            refuse); or what is not published or not sent.
+            ``new column``, ``dropped column``, ``generated column`` (which changes lack),
+            ``type``, ``unusable`` (what ``add`` would refuse); or what is not published or
+            not sent.
         model: the staging model; empty where there is none.
         column: as the model calls it; empty where it is about the table.
         declared: the model's key or type; empty where it has none.
         source: the source's key, or the type to declare; empty where it has none.
         remedy: the statement that ends the difference at the source, where one does.
+        needs_resync: whether rows that have not changed since may have another value at the
+            source than any event brought.
     """
 
     table: str
@@ -40,6 +45,7 @@ class Difference:
     declared: str = ""
     source: str = ""
     remedy: str = ""
+    needs_resync: bool = False
 
     def __str__(self) -> str:
         column = f".{self.column}" if self.column else ""
@@ -120,11 +126,16 @@ def _of_table(
         yield Difference(str(table), "unusable", model.name, source=str(error))
         return
     columns: dict[str, str] = model.meta["columns"]
-    names = model.meta.get("source_names", {})
-    at_source = {names.get(column, column): column for column in columns}
+    names = {column: names_of(model.meta, column) for column in columns}
+    at_source = {its[0]: column for column, its in names.items()}
+    # What the events of a column that is gone may have been called.
+    former = {name for its in names.values() for name in its[1:]}
+    former |= {*model.meta.get("ignored_fields", ())}
     of_source = {expected.source_names.get(own, own): own for own in expected.columns}
+    described = {own_name(each.name): each for each in table.columns}
     key = [
-        names.get(part, part) for part in model.meta.get("key_columns", [model.meta["key"]])
+        names_of(model.meta, part)[0]
+        for part in model.meta.get("key_columns", [model.meta["key"]])
     ]
     if set(key) != set(table.key):
         yield Difference(
@@ -133,15 +144,69 @@ def _of_table(
     for name, own in of_source.items():
         type_now = expected.columns[own]
         if name not in at_source:
-            yield Difference(str(table), "new column", model.name, own, source=type_now)
-        elif not holds(declared := columns[at_source[name]], type_now):
-            column = at_source[name]
-            yield Difference(str(table), "type", model.name, column, declared, type_now)
+            needs_resync = described[own].has_default or name in former
+            yield Difference(
+                *(str(table), "new column", model.name, own, "", type_now),
+                needs_resync=needs_resync,
+            )
+            continue
+        column = at_source[name]
+        declared = columns[column]
+        # A text holds any type, and the values of a column that was dropped, too.
+        may_be_another = (
+            declared == "string" != type_now
+            and described[own].is_later
+            and connector.database == "postgresql"
+        )
+        if may_be_another or not holds(declared, type_now):
+            needs_resync = described[own].is_later or not holds(type_now, declared)
+            yield Difference(
+                *(str(table), "type", model.name, column, declared, type_now),
+                needs_resync=needs_resync,
+            )
     for name, column in at_source.items():
         if name not in of_source:
-            yield Difference(
-                str(table), "dropped column", model.name, column, columns[column]
+            is_generated = name in expected.ignored_fields
+            kind = "generated column" if is_generated else "dropped column"
+            yield Difference(str(table), kind, model.name, column, columns[column])
+
+
+def names_of(meta: Mapping[str, Any], column: str) -> list[str]:
+    """What a column is called at the source, and was before, the newest name first."""
+    names = meta.get("source_names", {}).get(column, column)
+    return [names] if isinstance(names, str) else list(names)
+
+
+def undecided(
+    found: Sequence[Difference], renamed: Mapping[str, str], dropped: Collection[str]
+) -> dict[str, str]:
+    """The tables of which nobody but the user knows whether a column was renamed.
+
+    Args:
+        found: all differences.
+        renamed: the new name of a column, ``schema.table.column``, as the user says it.
+        dropped: the columns that the user says were dropped.
+
+    Returns:
+        The question to ask of each table.
+    """
+    questions = {}
+    for table in dict.fromkeys(each.table for each in found):
+        own = [each for each in found if each.table == table]
+        gone = [
+            each.column
+            for each in own
+            if each.kind == "dropped column"
+            and f"{table}.{each.column}" not in {*renamed, *dropped}
+        ]
+        new = [each.column for each in own if each.kind == "new column"]
+        if gone and new:
+            questions[table] = (
+                f"{table}: no event says whether {', '.join(gone)} was renamed or dropped:"
+                f" --renamed {table}.{gone[0]}={new[0]} keeps its values,"
+                f" --dropped {table}.{gone[0]} does not"
             )
+    return questions
 
 
 def holds(declared: str, needed: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,7 +42,8 @@ class Declaration:
         key: the column that names a row.
         key_columns: what it is joined of; empty where the key is one column.
         columns: each column's type.
-        source_names: the source's name of a column, where it is another.
+        source_names: the name of a column in an event, where it is another.
+        ignored_fields: fields that an event may have, and no column holds.
         descriptions: of the columns.
         description: of the table.
     """
@@ -53,6 +54,7 @@ class Declaration:
     key_columns: tuple[str, ...]
     columns: Mapping[str, str]
     source_names: Mapping[str, str]
+    ignored_fields: tuple[str, ...]
     descriptions: Mapping[str, str]
     description: str
 
@@ -95,6 +97,11 @@ def declaration(
             )
     if lost := sorted(left_out.intersection(table.key)):
         raise UserError(f"{table}: the connector leaves out {lost[0]}, which is of its key")
+    generated = [each.name for each in table.columns if each.is_computed]
+    if lost := sorted({*generated}.intersection(table.key)):
+        raise UserError(
+            f"{table}: {lost[0]}, which is of its key, is generated, and changes lack it"
+        )
     columns: dict[str, str] = {}
     source_names: dict[str, str] = {}
     descriptions: dict[str, str] = {}
@@ -103,7 +110,7 @@ def declaration(
         if column.name in left_out or column.is_computed:
             continue
         own = own_name(column.name)
-        if re.search(r"['`?\\]", column.name) or not column.name.isprintable():
+        if not _is_nameable(column.name):
             raise UserError(f"{table}: no model can name the column {column.name}")
         if own in columns:
             raise UserError(f"{table}: two columns would be called {own}")
@@ -136,9 +143,16 @@ def declaration(
         descriptions[key] = f"Primary key. {described_key}"
     described = table.comment or f"One row per row of `{table}`."
     return Declaration(
-        *(name, str(table), key, key_columns, columns, source_names, descriptions),
+        *(name, str(table), key, key_columns, columns, source_names),
+        tuple(each for each in generated if each not in left_out and _is_nameable(each)),
+        descriptions,
         f"{_sentence(described)} Current version; deleted rows stay, `is_deleted` is set.",
     )
+
+
+def _is_nameable(name: str) -> bool:
+    """Whether a model may name a field of the source, as _check_change_table has it."""
+    return re.search(r"['`?\\]", name) is None and name.isprintable()
 
 
 def own_name(name: str) -> str:
@@ -159,9 +173,16 @@ def staging_model(declared: Declaration, package: str) -> str:
     lines += ["    'columns': {", *columns_lines(declared.columns), "    },"]
     if declared.source_names:
         lines += ["    'source_names': {", *columns_lines(declared.source_names), "    },"]
+    if declared.ignored_fields:
+        lines.append(f"    'ignored_fields': {literal(declared.ignored_fields)},")
     lines += ["}) }}", ""]
     lines.append(f"{{{{ {package}change_events(source('bronze', '{declared.name}')) }}}}")
     return "\n".join(lines) + "\n"
+
+
+def literal(texts: Sequence[str]) -> str:
+    """A list of texts without quotes, as dbt reads it."""
+    return "[" + ", ".join(f"'{text}'" for text in texts) + "]"
 
 
 def columns_lines(columns: Mapping[str, str]) -> list[str]:
@@ -207,9 +228,10 @@ def silver_yaml(declared: Declaration, package: str) -> str:
     return "".join(found)
 
 
-def column_yaml(column: str, description: str) -> str:
+def column_yaml(column: str, description: str, indent: int = 6) -> str:
     """A column with its description."""
-    return f"      - name: {scalar(column)}\n        description: {scalar(description)}\n"
+    begin = " " * indent
+    return f"{begin}- name: {scalar(column)}\n{begin}  description: {scalar(description)}\n"
 
 
 def scalar(text: str) -> str:

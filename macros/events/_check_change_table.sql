@@ -3,7 +3,7 @@
     every setting.
 #}
 {% macro _check_change_table(name, meta) -%}
-    {%- set known = ['key', 'columns', 'key_columns', 'source_names'] -%}
+    {%- set known = ['key', 'columns', 'key_columns', 'source_names', 'ignored_fields'] -%}
     {%- set types = [
         'bigint', 'boolean', 'bpchar', 'bpchar hashed', 'date', 'double', 'int', 'json', 'smallint',
         'string', 'string hashed', 'timestamp', 'timestamptz'
@@ -21,6 +21,9 @@
     {%- set given = meta.get('source_names', {}) -%}
     {%- set names = dict(zip(columns, columns)) -%}
     {%- do names.update(given if given is mapping else {}) -%}
+    {%- set ignored = meta.get('ignored_fields', []) -%}
+    {%- set fields = [] -%}
+    {%- for its in names.values() -%}{%- do fields.extend(its if its is iterable and its is not string else [its]) -%}{%- endfor -%}
     {%- set errors = [
         (unknown, "unknown setting '" ~ unknown | join("', '") ~ "' under meta; known: " ~ known | join(', ')),
         (not columns, "setting 'columns' under meta must map each column to its type"),
@@ -34,11 +37,17 @@
             ~ "', which is none of its columns"),
         (given is not mapping
             or names | length > columns | length
-            or names.values() | unique(case_sensitive=true) | list | length < names | length
-            or '' in names.values()
-            or modules.re.search("['`?\\\\]", names.values() | join),
+            or [] in names.values()
+            or fields | unique(case_sensitive=true) | list | length < fields | length
+            or '' in fields or fields | reject('string') | list
+            or modules.re.search("['`?\\\\]", fields | join),
             "setting 'source_names' under meta is " ~ given ~ '; it maps columns to their names at'
-            ~ " the source, each once, without quotes, '?' and '\\\\'"),
+            ~ " the source (of a renamed one a list, the newest first), each once, without quotes, '?'"
+            ~ " and '\\\\'"),
+        (ignored is string or ignored is mapping or ignored is not iterable
+            or ignored | select('in', fields) | list or modules.re.search("['`?\\\\]", ignored | join),
+            "setting 'ignored_fields' under meta is " ~ ignored ~ '; it lists fields of the events that no'
+            ~ " column holds, without quotes, '?' and '\\\\'"),
     ] | selectattr(0) | map('last') | list -%}
     {%- set own = ([key] if parts else []) + columns | list -%}
     {%- set taken = (taken + own) | map('lower') | list -%}

@@ -13,6 +13,16 @@
 {%- set key = table['key'] -%}
 {%- set key_columns = table['key_columns'] or [key] -%}
 {%- set carried_names = table['carried'] -%}
+{#- each name that a column has or had at the source, with its place in the parsed row -#}
+{%- set places = {} -%}
+{%- set renamed = [] -%}
+{%- for column, names in table['source_names'].items() -%}
+    {%- do renamed.append([column, names]) if names | length > 1 -%}
+    {%- for name in names -%}
+        {%- do places.update({name: column if names | length == 1 else 'fold_' ~ loop.index ~ '_' ~ column}) -%}
+    {%- endfor -%}
+{%- endfor -%}
+{%- set parsed = 'sent_row' if renamed else 'row_image' -%}
 {%- set placeholder = var(
     'cdc_lakehouse_unavailable_value', '__debezium_unavailable_value'
 ) | replace('\\', '\\\\') | replace("'", "\\'") -%}
@@ -55,20 +65,38 @@ texts as (
         row_texts.*,
         source_ts as changed_at,
         {#- the unwrap transform writes a text, the envelope has only the operation -#}
-        coalesce(op = 'd' or lower(row_image.__deleted) = 'true', false) as is_deleted,
+        coalesce(op = 'd' or lower({{ parsed }}.__deleted) = 'true', false) as is_deleted,
+        {%- if renamed %}
+        sent_fields as fields,
+        {#- the newest name that the event has: its value may be null #}
+        struct(
+            sent_row.*
+            {%- for column, names in renamed %},
+            {%- for name in names[:-1] %}
+            if(array_contains(sent_fields, '{{ name }}'), sent_row.`{{ places[name] }}`,
+            {%- endfor %}
+            sent_row.`{{ places[names[-1]] }}`
+            {{- ')' * (names | length - 1) }} as `{{ column }}`
+            {%- endfor %}
+        ) as row_image
+        {%- else %}
         json_object_keys(row_text) as fields,
         row_image
+        {%- endif %}
     from row_texts
     lateral view explode(array(cast(
         from_json(
             coalesce(nullif(row_text, ''), '{}'),
             '__deleted string
-            {%- for name in table['source_names'].values() %}, `{{ name }}` string{% endfor %}'
+            {%- for name in places %}, `{{ name }}` string{% endfor %}'
         ) as struct<
             __deleted: string
-            {%- for column in table['source_names'] %}, `{{ column }}`: string{% endfor %}
+            {%- for place in places.values() %}, `{{ place }}`: string{% endfor %}
         >
-    ))) opened_row as row_image
+    ))) opened_row as {{ parsed }}
+    {%- if renamed %}
+    lateral view explode(array(json_object_keys(row_text))) opened_names as sent_fields
+    {%- endif %}
 ),
 
 sent as (

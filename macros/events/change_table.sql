@@ -8,7 +8,8 @@
     {%- if not execute -%}
         {{ return({
             'key': 'key', 'columns': {'key': 'string'}, 'key_columns': [], 'carried': [], 'others': [],
-            'source_names': {'key': 'key'}, 'bronze': 'bronze', 'bronze_relation': 'bronze.bronze'
+            'source_names': {'key': ['key']}, 'ignored_fields': [], 'bronze': 'bronze',
+            'bronze_relation': 'bronze.bronze'
         }) }}
     {%- endif -%}
     {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
@@ -20,10 +21,15 @@
     {%- set carried = columns.items() | rejectattr(0, 'equalto', meta['key']) | selectattr(1, 'in', [
         'string', 'json', 'bpchar', 'string hashed', 'bpchar hashed'
     ]) | map('first') | list -%}
+    {%- set names = {} -%}
+    {%- for column in meta['columns'] -%}
+        {%- set given = meta.get('source_names', {}).get(column, column) -%}
+        {%- do names.update({column: [given] if given is string else given}) -%}
+    {%- endfor -%}
     {%- set source = graph.sources[node.depends_on.nodes[0]] -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts, 'carried': carried,
-        'source_names': dict(zip(meta['columns'], meta['columns']), **meta.get('source_names', {})),
+        'source_names': names, 'ignored_fields': meta.get('ignored_fields', []),
         'bronze': source.name, 'bronze_relation': source.schema ~ '.' ~ source.name, 'name': node.name,
         'events': events | string,
         'others': columns | reject('in', carried + [meta['key']]) | list

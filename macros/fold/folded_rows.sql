@@ -59,7 +59,9 @@ reduced as (
         filter(
             array_distinct(flatten(collect_set(fields))),
             name -> not startswith(name, '__')
-            and name not in ('{{ table['source_names'].values() | join("', '") }}')
+            and name not in (
+                '{{ (table['source_names'].values() | sum(start=[]) + table['ignored_fields']) | join("', '") }}'
+            )
         ) as fold_unlisted_fields
     from {{ 'placed' if not is_bounded else '(
         select *, fold_place > min(fold_place) over (partition by ' ~ key ~ ', source_epoch) as fold_is_later

@@ -83,8 +83,9 @@
     {%- for field in (fromjson(counts[5]) | sort if fold and not flags.EMPTY else []) -%}
         {%- do exceptions.warn(
             "model '" ~ fold['name'] ~ "' does not list the field '" ~ field
-            ~ "' that its events have: add a line under 'columns', then fill its past"
-            ~ ' with dbt build --full-refresh -s ' ~ fold['name'] ~ '+'
+            ~ "' that its events have: python -m connectors diff says whether its column is new,"
+            ~ " renamed, dropped or generated; 'ignored_fields' under meta has those that no column"
+            ~ ' holds (docs/models.md, When the source changes)'
         ) -%}
     {%- endfor -%}
     {#- every event lost: redelivered ones do, and those of a restored source, whose log starts again

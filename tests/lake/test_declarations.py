@@ -37,15 +37,37 @@ COLUMNS = {
 BY_HASH = {"order_ref": "string hashed"} | {
     name: declared for name, declared in COLUMNS.items() if name != "order_id"
 }
-SOURCE_NAMES = {
+SOURCE_NAMES: dict[str, Any] = {
     "topic_name": "topic",
     "weird_name": "weird-näme.x",
     "order_id": "Order Id",
+}
+IGNORED = ["gone", "generated-näme"]
+OLD_NAMES = ["id", "old_topic", "oldest"]
+# The same table with few of its columns, of which two were renamed at the source.
+RENAMED: dict[str, Any] = {
+    "key": "order_id",
+    "columns": {"order_id": "int", "topic_name": "string"},
+    "source_names": {
+        "order_id": ["Order Id", "id"],
+        "topic_name": ["topic", "old_topic", "oldest"],
+    },
+    "ignored_fields": IGNORED
+    + [
+        SOURCE_NAMES.get(name, name)
+        for name in COLUMNS
+        if name not in ("order_id", "topic_name")
+    ],
 }
 SILVER_BY_HASH = """
 {{ config(unique_key='order_ref') }}
 
 {{ current_rows(ref('stg_orders_by_hash')) }}
+"""
+SILVER_RENAMED = """
+{{ config(unique_key='order_id') }}
+
+{{ current_rows(ref('stg_renamed')) }}
 """
 # What the connector of this table sends for a value that it does not know.
 PLACEHOLDER = "not sent"
@@ -67,14 +89,18 @@ def without(row: Row, *names: str) -> Row:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table, and the same by its key's hash."""
+    """The table, the same by its key's hash, and with columns that were renamed."""
     project = small_project(tmp_path_factory.mktemp("declarations") / "project")
-    set_columns(project, COLUMNS, source_names=SOURCE_NAMES)
+    ignored = [*IGNORED, *OLD_NAMES]
+    set_columns(project, COLUMNS, source_names=SOURCE_NAMES, ignored_fields=ignored)
     names = {"order_ref" if k == "order_id" else k: v for k, v in SOURCE_NAMES.items()}
-    meta = {"key": "order_ref", "columns": BY_HASH, "source_names": names}
+    meta: dict[str, Any] = {"key": "order_ref", "columns": BY_HASH, "source_names": names}
+    meta["ignored_fields"] = ignored
     models = project / "models"
     (models / "staging" / "stg_orders_by_hash.sql").write_text(STAGING.format(meta=meta))
     (models / "silver" / "orders_by_hash.sql").write_text(SILVER_BY_HASH)
+    (models / "staging" / "stg_renamed.sql").write_text(STAGING.format(meta=RENAMED))
+    (models / "silver" / "renamed.sql").write_text(SILVER_RENAMED)
     write_rejected_rows(models)
     return project
 
@@ -92,6 +118,12 @@ def built(
     return lake, said
 
 
+OLD_ROWS: list[Row] = [
+    {"id": 30, "old_topic": "kept", "gone": 1, "generated-näme": 2},
+    {"id": 31, "oldest": "lost"},
+    {"id": 32, "old_topic": "a"},
+    {"id": 33, "old_topic": "a"},
+]
 ALL = [
     order(1, "c", 1, topic="a", note="kept", **{"weird-näme.x": 7}),
     order(2, "c", 2, amount="B8Y=", rate={"scale": 1, "value": "AMc="}),
@@ -113,6 +145,11 @@ ALL = [
     order(15, "c", 11, email="a@example.org", phone="12"),
     order(16, "c", 12, email="a@example.org"),
     order(17, "c", 13, email="b@example.org"),
+    # With the names that columns had before, and fields that no column holds.
+    *(
+        record({"id": row["id"]}, flattened("c", row, row["id"]), row["id"])
+        for row in OLD_ROWS
+    ),
 ]
 LATER = [
     order(20, "u", 1, topic="c", note=PLACEHOLDER),
@@ -125,6 +162,11 @@ LATER = [
     record(
         {"Order Id": 14}, flattened("c", {"Order Id": 14, "email": PLACEHOLDER}, 25), 26
     ),
+    order(40, "u", 30, topic=PLACEHOLDER),
+    # Another column has the old name now.
+    order(41, "u", 31, topic=None, old_topic="another's"),
+    record({"Order Id": 32}, envelope("d", None, 42), 42),
+    record({"id": 33}, envelope("d", None, 43), 43),
 ]
 
 
@@ -147,6 +189,16 @@ def test_column_may_have_another_name_at_the_source(rows: dict[int, Row]) -> Non
     assert rows[2]["topic_name"] is None
 
 
+def test_renamed_column_has_the_values_of_its_old_names(
+    built: tuple[Lake, list[list[str]]],
+) -> None:
+    """Of an event that has two of them, the newest one's; the key's, too."""
+    rows = {row["order_id"]: row for row in built[0].rows("silver.renamed")}
+    assert rows.keys() == {*range(1, 15), *range(30, 34)}
+    found = {key: (rows[key]["op"], rows[key]["topic_name"]) for key in range(30, 34)}
+    assert found == {30: ("u", "kept"), 31: ("u", None), 32: ("d", None), 33: ("d", None)}
+
+
 def test_value_that_the_connector_names_unavailable_is_kept(rows: dict[int, Row]) -> None:
     assert rows[1]["note"] == "kept"
     assert [carried["column_name"] for carried in rows[1]["carried_columns"]] == ["note"]
@@ -164,7 +216,7 @@ def test_event_without_a_key_has_no_row(
 ) -> None:
     """A delete that brings no row and no key."""
     assert built[1] == [[], []]
-    assert rows.keys() == set(range(1, 15))
+    assert rows.keys() == {*range(1, 15), 30, 31, 32}
 
 
 def test_value_that_its_type_cannot_hold_is_null(rows: dict[int, Row]) -> None:
@@ -343,6 +395,10 @@ def test_table_of_many_columns_can_be_registered(rows: dict[int, Row]) -> None:
 
 COLUMN = {"key": "a", "columns": {"a": "int"}}
 TWO = {"key": "a", "columns": {"a": "int", "b": "int"}}
+SOURCE_NAMES_THAT_ARE_NONE: list[Any] = [
+    *({"c": "d"}, ["a"], {"a": "b"}, {"a": "it's"}),
+    *({"a": []}, {"a": ["c", "c"]}, {"a": ["a", "b"]}, {"a": 5}),
+]
 # Staging models' ``meta``, and what the error of each says.
 WRONG: list[tuple[dict[str, Any], str]] = [
     (COLUMN | {"colums": {}}, "unknown setting 'colums' under meta"),
@@ -359,7 +415,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     *(
         (TWO | {"source_names": names}, "setting 'source_names' under meta is")
-        for names in ({"c": "d"}, ["a"], {"a": "b"}, {"a": "it's"})
+        for names in SOURCE_NAMES_THAT_ARE_NONE
+    ),
+    *(
+        (TWO | {"ignored_fields": fields}, "setting 'ignored_fields' under meta is")
+        for fields in ("c", {"c": "d"}, 5, ["a"], ["it's"])
     ),
 ]
 # Names at the source may differ by case alone.

@@ -26,6 +26,7 @@ from connectors.declare.catalogue import (
 )
 from connectors.declare.difference import holds
 from connectors.declare.models import EVENT_COLUMNS, own_name, position_columns
+from connectors.declare.project import Project
 from tests.support.project import PROJECT, copy_project
 
 CONNECTOR = "connectors/source-tables.json"
@@ -52,6 +53,8 @@ LINES = Table(
     (Column("order_id", "integer"), Column("product_id", "integer")),
     ("order_id", "product_id"),
 )
+ID = Column("id", "integer", is_nullable=False)
+SUM = Column("sum", "integer", is_nullable=False, is_computed=True)
 Run = Callable[..., int]
 
 
@@ -156,6 +159,7 @@ def test_models_are_as_somebody_would_write_them(run: Run, project: Path) -> Non
         'source_op': 'Op',
         'source_topic': 'topic',
     },
+    'ignored_fields': ['total'],
 }) }}
 
 {{ change_events(source('bronze', 'vendors')) }}
@@ -231,6 +235,10 @@ def test_dry_run_prints_a_diff_and_writes_nothing(
             "b (box): type 'box' is not in connectors/types/postgresql.toml",
         ),
         (
+            replace(LINES, name="sums", key=("id", "sum"), columns=(ID, SUM)),
+            "shop.sums: sum, which is of its key, is generated",
+        ),
+        (
             replace(VENDORS, columns=(*VENDORS.columns, Column("NOTES", "text"))),
             "two columns would be called notes",
         ),
@@ -254,7 +262,6 @@ def test_table_that_cannot_be_declared_changes_nothing(
     assert texts(project) == before
 
 
-ID = Column("id", "integer", is_nullable=False)
 ODD = [
     Table("shop", name, (ID, *(Column(each, "text") for each in columns)), key)
     for name, columns, key in [
@@ -482,6 +489,9 @@ def test_diff_names_what_differs_and_apply_mends_it(
         "shop.vendors.source_key: new column (source string)",
         "shop.vendors.notes: dropped column (declared string)",
         "shop.more: not modelled",
+        "shop.vendors: no event says whether notes was renamed or dropped:"
+        " --renamed shop.vendors.notes=rating keeps its values,"
+        " --dropped shop.vendors.notes does not",
     ]
     assert run("diff", "--json") == 3
     found = json.loads(capsys.readouterr().out)
@@ -497,9 +507,13 @@ def test_diff_names_what_differs_and_apply_mends_it(
         "declared": "decimal(12,2)",
         "source": "decimal(14,4)",
         "remedy": "",
+        "needs_resync": False,
     }
 
-    assert run("diff", "--apply") == 3  # tables are left to differ
+    assert run("diff", "--apply") == 3
+    assert "wrote" not in capsys.readouterr().out
+    dropped = ("--dropped", "shop.vendors.notes")
+    assert run("diff", "--apply", *dropped) == 3  # tables are left to differ
     said = capsys.readouterr().out
     assert "dbt build --profiles-dir profiles --full-refresh --select stg_vendors+" in said
     assert f"--select stg_vendors+ --project-dir {project}\n" in said
@@ -512,13 +526,169 @@ def test_diff_names_what_differs_and_apply_mends_it(
     staging = after["models/staging/stg_vendors.sql"]
     assert "'credit_limit': 'decimal(14,4)',\n" in staging
     assert "        'rating': 'int',\n        'source_key': 'string',\n    },\n" in staging
-    assert "'source_key': 'key',\n" in staging and "notes" not in staging
+    assert "'source_key': 'key',\n" in staging
+    assert "    'ignored_fields': ['total', 'notes'],\n" in staging
     (described,) = yaml.safe_load(after["models/silver/vendors.yml"])["models"]
     columns = {each["name"]: each["description"] for each in described["columns"]}
     assert columns["rating"] == "1 to 5" and "notes" not in columns
     catalogue.tables.pop()
     assert run("diff") == 3
     assert capsys.readouterr().out == "shop.gone: not at the source\n"
+
+
+PLANS = Table(
+    "shop",
+    "plans",
+    (
+        ID,
+        Column("plan", "text"),
+        Column("code", "text"),
+        Column("price", "numeric(12,2)"),
+    ),
+    ("id",),
+)
+# The table at the source, what the user says, a line of the declaration then, and the
+# column whose past only a resync brings.
+EVOLUTIONS: dict[str, tuple[Table, list[str], str, str]] = {
+    "renamed": (
+        replace(PLANS, columns=(ID, Column("Plan_Name", "text"), *PLANS.columns[2:])),
+        ["--renamed", "shop.plans.plan=plan_name"],
+        "'plan_name': ['Plan_Name', 'plan'],",
+        "",
+    ),
+    "renamed, of another type": (
+        replace(PLANS, columns=(ID, Column("plan_name", "integer"), *PLANS.columns[2:])),
+        ["--renamed", "shop.plans.plan=plan_name"],
+        "'plan_name': 'int',",
+        "plan_name",
+    ),
+    "the key renamed": (
+        replace(
+            PLANS, columns=(Column("uid", "integer"), *PLANS.columns[1:]), key=("uid",)
+        ),
+        ["--renamed", "shop.plans.id=uid"],
+        "'id': ['uid', 'id'],",
+        "",
+    ),
+    "one dropped, one added": (
+        replace(PLANS, columns=(ID, *PLANS.columns[2:], Column("since", "date"))),
+        ["--dropped", "shop.plans.plan"],
+        "'ignored_fields': ['plan'],",
+        "",
+    ),
+    "added with a default": (
+        replace(PLANS, columns=(*PLANS.columns, Column("n", "integer", has_default=True))),
+        [],
+        "'n': 'int',",
+        "n",
+    ),
+    "added without": (
+        replace(PLANS, columns=(*PLANS.columns, Column("n", "integer"))),
+        [],
+        "'n': 'int',",
+        "",
+    ),
+    "dropped and added with another type": (
+        replace(
+            PLANS,
+            columns=(
+                *PLANS.columns[:2],
+                PLANS.columns[3],
+                Column("code", "integer", is_later=True),
+            ),
+        ),
+        [],
+        "'code': 'int',",
+        "code",
+    ),
+    "widened, or dropped and added": (
+        replace(
+            PLANS,
+            columns=(*PLANS.columns[:3], Column("price", "numeric(14,2)", is_later=True)),
+        ),
+        [],
+        "'price': 'decimal(14,2)',",
+        "price",
+    ),
+    "widened": (
+        replace(PLANS, columns=(*PLANS.columns[:3], Column("price", "numeric(14,2)"))),
+        [],
+        "'price': 'decimal(14,2)',",
+        "",
+    ),
+    "generated": (
+        replace(
+            PLANS,
+            columns=(*PLANS.columns[:3], replace(PLANS.columns[3], is_computed=True)),
+        ),
+        [],
+        "'ignored_fields': ['price'],",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EVOLUTIONS)
+def test_columns_follow_the_source_and_keep_what_is_known(
+    run: Run,
+    project: Path,
+    catalogue: Catalogue,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+) -> None:
+    """A resync is asked for where no event brought what rows hold, and only there."""
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    catalogue.tables[:] = [PLANS]
+    assert run("add", "shop.plans") == 0
+    table, answers, declared, read_again = EVOLUTIONS[name]
+    catalogue.tables[:] = [table]
+    before = texts(project)
+    capsys.readouterr()
+    assert run("diff", "--apply") == (3 if answers else 0)
+    if answers:
+        assert answers[1].partition("=")[0] in capsys.readouterr().out
+        assert texts(project) == before
+        # The key was another when it was compared.
+        assert run("diff", "--apply", *answers) == (3 if "key" in name else 0)
+    said = capsys.readouterr().out
+    assert ("--full-refresh" in said, "resync shop.plans" in said) == (
+        not read_again,
+        bool(read_again),
+    )
+    assert f"since, {read_again} may have" in said or not read_again
+    assert declared in (project / "models/staging/stg_plans.sql").read_text()
+    assert run("diff") == 0
+    (described,) = yaml.safe_load((project / "models/silver/plans.yml").read_text())[
+        "models"
+    ]
+    models = {each.name: each for each in Project(project).staging_models("{}")}
+    model = models["stg_plans"]
+    assert {*model.meta["columns"]} == {each["name"] for each in described["columns"]} - {
+        *position_columns()
+    }
+
+
+def test_name_that_is_used_again_is_another_column(
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its old name's values are the renamed column's until the table is read again."""
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    catalogue.tables[:] = [PLANS]
+    assert run("add", "shop.plans") == 0
+    renamed, *_ = EVOLUTIONS["renamed"]
+    catalogue.tables[:] = [renamed]
+    assert run("diff", "--apply", "--renamed", "shop.plans.plan=plan_name") == 0
+    catalogue.tables[:] = [
+        replace(renamed, columns=(*renamed.columns, Column("plan", "text")))
+    ]
+    capsys.readouterr()
+    assert run("diff", "--apply") == 0
+    assert "since, plan may have" in capsys.readouterr().out
+    staging = (project / "models/staging/stg_plans.sql").read_text()
+    assert "'plan_name': 'Plan_Name',\n" in staging and "'plan': 'string',\n" in staging
+    assert run("diff", "--apply", "--renamed", "shop.plans.a=b") == 1
+    assert "shop.plans.a=b: not a dropped column and a new one" in capsys.readouterr().err
+    assert run("diff", "--dropped", "shop.plans.a") == 2
 
 
 def test_table_is_compared_with_the_connector_that_captures_it(
@@ -598,7 +768,8 @@ def test_changed_key_is_left_to_the_user(
 ) -> None:
     (project / "ingest/topics.toml").write_text("[topics]\n")
     assert run("add", "shop.vendors") == 0
-    catalogue.tables[:] = [replace(VENDORS, key=("vendor_id", "company_name"))]
+    key = ("vendor_id", "company_name")
+    catalogue.tables[:] = [replace(VENDORS, key=key, identities=())]
     before = texts(project)
     capsys.readouterr()
     assert run("diff", "--apply") == 3
