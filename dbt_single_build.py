@@ -26,6 +26,7 @@ from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 
+from lake.clock import Commit, newest_commit, require_later
 from lake.errors import TransientError, UserError
 from lake.folders import require_room
 from lake.lock import exclusive_lock, only_one_anywhere
@@ -47,6 +48,8 @@ WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions"}
 _here = ExitStack()
 _anywhere = ExitStack()
 _names: set[str] = set()
+# The newest commit of before this process, by the schema that is left out.
+_newest: dict[str, Commit] = {}
 
 # What a process that builds again wants to know of a project that has been parsed.
 keep_parsed: Callable[[Manifest], None] | None = None
@@ -175,6 +178,13 @@ def _hold(command: str, operation: str) -> None:
     atexit.register(_anywhere.close)
     for name in names:
         _enter(_anywhere, f"{name}, anywhere", only_one_anywhere(session, lake, name))
+    if names:
+        # Whoever writes bronze may have another clock.
+        without = "" if operation in WRITING_BRONZE else "bronze"
+        if without not in _newest:
+            warehouse = f"{lake}/warehouse"
+            _newest[without] = newest_commit(session, warehouse, without=without)
+        require_later(_newest[without])
 
 
 def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> bool:
@@ -191,6 +201,7 @@ def release() -> None:
     _anywhere.close()
     _here.close()
     _names.clear()
+    _newest.clear()
 
 
 def _has(lake: str, layer: str) -> bool:

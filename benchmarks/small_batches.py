@@ -1,7 +1,8 @@
 """What one more small batch costs after many: its append, and a read of what it brought.
 
 Batches of ten events each, as a live pipeline writes them, with files made one and without.
-Prints the means of each stretch of batches, and how many files the lake has after it. With
+Prints the means of each stretch of batches, and how many files the lake has after it, how
+large those are, and what the read takes of them. With
 ``--ledger`` it measures the ledger of files instead: one more batch of one file, where the
 ledger has so many files already.
 """
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,6 +26,7 @@ from lake.command import STYLE, run, version
 
 EVENTS = 10
 STRETCH = 50
+READS = 3
 
 
 def _line(number: int) -> str:
@@ -33,6 +36,12 @@ def _line(number: int) -> str:
         **{"order_id": number % 1_000, "customer": "x" * 300},
     }
     return json.dumps({"key": "{}", "value": value, "headers": {}, "metadata": metadata})
+
+
+def _bytes_read(spark: Any) -> int:
+    """What this process has read of files so far."""
+    statistics_of: Any = spark._jvm.org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return sum(each.getBytesRead() for each in statistics_of)
 
 
 def measure(batches: int, clusters: bool, folder: Path) -> None:
@@ -60,17 +69,22 @@ def measure(batches: int, clusters: bool, folder: Path) -> None:
         if number % STRETCH:
             continue
         newest = bronze.mark("cdc_events").batch
+        stored = sum(file.stat().st_size for file in folder.rglob("*.parquet"))
         reads = []
-        for _ in range(3):
+        before = _bytes_read(spark)
+        for _ in range(READS):
             start = time.monotonic()
             found = bronze.read("cdc_events").where(f"ingest_batch >= {newest}").count()
             reads.append(time.monotonic() - start)
             assert found == EVENTS
+        read = (_bytes_read(spark) - before) / READS
         click.echo(
             f"{number:>6} batches, {'made one' if clusters else 'left alone'}:"
             f" append {statistics.mean(appends[-STRETCH:]):.2f} s"
             f" (at most {max(appends[-STRETCH:]):.2f}),"
-            f" read {statistics.median(reads):.2f} s,"
+            f" read {statistics.median(reads):.2f} s"
+            f" ({read / 1_000:,.0f} kB),"
+            f" {stored / 1_000:,.0f} kB of Parquet in"
             f" {sum(path.is_file() for path in folder.rglob('*')):,} files"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,8 +18,10 @@ from ingest import metrics
 from ingest.bronze import Bronze, Slice, head_of_records
 from ingest.events import SKIPPED, Classifier
 from ingest.generations import PLACE, generation, numbers, recreations, refusal
+from ingest.kafka import recreated
 from ingest.topics import Topics
-from lake.mark import REJECTED_TABLE, next_batch
+from lake.errors import TransientError
+from lake.mark import REJECTED_TABLE, Mark, next_batch
 
 # What a reason quotes of a record: reasons that differ in nothing else are of one kind.
 VARIABLE = re.compile(r"(?s)(?<=').*(?=')|(?<=schema )[0-9]+")
@@ -77,6 +79,7 @@ class Batches:
         classifier: says where records go.
         tally: what all of them came to.
         refused: the topics whose records are left out from now on, with the reason.
+        ask_topic_ids: asks Kafka for the ids of the topics that are read from it.
     """
 
     def __init__(
@@ -92,6 +95,7 @@ class Batches:
         self.tables = [REJECTED_TABLE, *sorted(set(topics.tables.values()))]
         self.tally = Tally()
         self.refused: dict[str, str] = {}
+        self.ask_topic_ids: Callable[[], dict[str, str]] = dict
         # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
 
@@ -127,6 +131,10 @@ class Batches:
         start = time.monotonic()
         try:
             slices = self._slices(rows)
+            # They are read: a topic with the same id was the same one all the time.
+            for topic, found in self.ask_topic_ids().items():
+                if found != self.bronze.topic_ids[topic]:
+                    raise TransientError(recreated(topic))
             self._refuse_recreated(rows, slices)
             left_out: frozenset[str] = frozenset()
             if self.refused:
@@ -143,7 +151,8 @@ class Batches:
                 parts = [part for part in slices if part.destination == table]
                 if parts:
                     of_table = rows.where(F.col("destination") == table)
-                    count = self.bronze.append(of_table, table, parts, batch)
+                    read_to = _read_to(slices, table)
+                    count = self.bronze.append(of_table, table, parts, batch, read_to)
                     if table != REJECTED_TABLE and count:
                         written[table] = count
                         self._report(table, count, parts)
@@ -154,6 +163,17 @@ class Batches:
         finally:
             in_memory.unpersist()
 
+    def marks_of(self, topic: str) -> list[Mark]:
+        """Of the tables that hold a topic's records, which may all be rejected."""
+        tables = (self.topics.tables[topic], REJECTED_TABLE)
+        return [self.bronze.mark(table) for table in tables]
+
+    def is_recreated(self, topic: str) -> bool:
+        """Whether bronze knows a topic of Kafka's, and only by other ids than it has."""
+        marks = self.marks_of(topic)
+        known = {mark.topic_ids[topic] for mark in marks if topic in mark.topic_ids}
+        return bool(known) and self.bronze.topic_ids[topic] not in known
+
     def generation(self) -> Column:
         """The generation of each record, null of a topic that no table is named for.
 
@@ -163,11 +183,15 @@ class Batches:
         for topic, table in self.topics.tables.items():
             mark = self.bronze.mark(table)
             times = self.topics.recreated.get(topic, [])
-            newest = mark.generations.get(topic, 0)
-            counts = numbers(times, mark.last_written(topic), newest)
+            counts = numbers(
+                times, mark.last_written(topic), mark.generations.get(topic, 0)
+            )
             if topic in self.bronze.topic_ids:
-                is_new = topic in mark.made_anew(self.bronze.topic_ids)
-                times, counts = [], [max(newest + is_new, counts[-1])]
+                newest = max(
+                    each.generations.get(topic, 0) for each in self.marks_of(topic)
+                )
+                newest += self.is_recreated(topic)
+                times, counts = [], [max(newest, counts[-1])]
             found[topic] = times, counts
         return generation(found)
 
@@ -276,6 +300,24 @@ class Batches:
                 known = self.tally.reasons.setdefault(row["kind"], Rejections())
                 known.count += row["count"]
                 known.examples = sorted({*known.examples, *row["some"]})[:EXAMPLES]
+
+
+def _read_to(slices: list[Slice], table: str) -> dict[str, int]:
+    """The offset that reading goes on at, by place, once a table has its part of a batch.
+
+    What was rejected is written first, when the events are not yet.
+    """
+    first = {REJECTED_TABLE, SKIPPED}
+    ends: dict[str, int] = {}
+    waiting: dict[str, int] = {}
+    for part in slices:
+        if part.low_offset is None or part.high_offset is None:
+            continue
+        ends[part.place] = max(ends.get(part.place, 0), part.high_offset + 1)
+        if table == REJECTED_TABLE and part.destination not in first:
+            low = waiting.get(part.place, part.low_offset)
+            waiting[part.place] = min(low, part.low_offset)
+    return ends | waiting
 
 
 def _source_files(rows: DataFrame) -> frozenset[str]:

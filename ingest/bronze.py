@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.generations import PLACE
+from lake.clock import Commit, newest_commit, note, require_later
 from lake.mark import MARK, MARK_PREFIX, REJECTED_TABLE, Mark
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
@@ -35,8 +37,9 @@ HEADS = (
 ROWS_A_FILE = 50_000
 
 COMMITS_A_CLUSTERING = 20
+OPERATION = "hoodie.datasource.write.operation"
 WRITE_OPTIONS = {
-    "hoodie.datasource.write.operation": "bulk_insert",
+    OPERATION: "bulk_insert",
     "hoodie.datasource.write.recordkey.field": "event_id",
     "hoodie.datasource.write.partitionpath.field": "ingest_date",
     "hoodie.datasource.write.hive_style_partitioning": "true",
@@ -47,8 +50,11 @@ WRITE_OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.embed.timeline.server": "false",
     "hoodie.parquet.compression.codec": "zstd",
-    # No index asks for it.
+    # No index asks for a bloom filter. The bulk writer makes one all the same: of one key,
+    # as one of Hudi's size is 431 kB of each file's footer.
     "hoodie.parquet.bloom.filter.enabled": "false",
+    "hoodie.bloom.index.filter.type": "SIMPLE",
+    "hoodie.index.bloom.num_entries": "1",
     # Each batch is a file, and a build opens every file of its days: small ones are made
     # one, of the newest days, so that neither files nor commits pile up.
     "hoodie.clustering.inline": "true",
@@ -99,8 +105,10 @@ class Bronze:
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self.spark = spark
         # Hudi's file system takes no relative path.
-        place = warehouse if "://" in warehouse else str(Path(warehouse).absolute())
-        self.root = f"{place}/bronze.db"
+        self.warehouse = (
+            warehouse if "://" in warehouse else str(Path(warehouse).absolute())
+        )
+        self.root = f"{self.warehouse}/bronze.db"
         self.topic_ids: dict[str, str] = {}
         # Nobody else writes meanwhile: the ingest holds the lake's lock.
         self._marks: dict[str, Mark] = {}
@@ -133,7 +141,9 @@ class Bronze:
             )
             is_new = timeline is None or timeline.empty()
             mark = Mark() if is_new else self.mark(table)
-            self._append(empty, table, mark, count=0)
+            # Hudi refuses it for a table that was created without it.
+            zone = {"hoodie.table.timeline.timezone": "UTC"} if timeline is None else {}
+            self._commit(empty.coalesce(1), table, mark, zone)
 
     def read(self, table: str) -> DataFrame:
         """What a table holds."""
@@ -165,6 +175,7 @@ class Bronze:
         table: str,
         slices: list[Slice],
         batch: int,
+        read_to: dict[str, int],
     ) -> int:
         """Append the rows of one destination that the table does not hold yet.
 
@@ -173,6 +184,7 @@ class Bronze:
             table: the destination.
             slices: what the batch holds for it.
             batch: the ``ingest_batch`` to write.
+            read_to: the offset that reading goes on at afterwards, by place.
 
         Returns:
             How many rows were written. None are, and no commit is made, where the
@@ -193,7 +205,7 @@ class Bronze:
                 ids, on="event_id", how="left_semi"
             )
         if count:
-            moved = _moved(mark, slices, batch, self.topic_ids)
+            moved = _moved(mark, slices, batch, self.topic_ids, read_to)
             columns = _bronze_columns(table, batch)
             self._append(rows.select(*columns), table, moved, count=count)
         return count
@@ -257,7 +269,7 @@ class Bronze:
         try:
             if not leaving.isEmpty():
                 mark = self.mark(REJECTED_TABLE)
-                self._commit(leaving, REJECTED_TABLE, mark, operation="delete")
+                self._commit(leaving, REJECTED_TABLE, mark, {OPERATION: "delete"})
         finally:
             leaving.unpersist()
 
@@ -266,20 +278,26 @@ class Bronze:
         self._commit(rows.coalesce(files), table, mark)
 
     def _commit(
-        self, rows: DataFrame, table: str, mark: Mark, operation: str = "bulk_insert"
+        self, rows: DataFrame, table: str, mark: Mark, options: dict[str, str] | None = None
     ) -> None:
+        require_later(self._newest_commit)
         self._marks.pop(table, None)
         (
             rows.write.format("hudi")
-            .options(**WRITE_OPTIONS)
-            .option("hoodie.datasource.write.operation", operation)
+            .options(**WRITE_OPTIONS | (options or {}))
             .option("hoodie.table.name", table)
             .option("hoodie.datasource.write.commitmeta.key.prefix", MARK_PREFIX)
             .option(MARK, json.dumps(asdict(mark)))
             .mode("append")
             .save(self.path(table))
         )
+        note()
         self._marks[table] = mark
+
+    @cached_property
+    def _newest_commit(self) -> Commit:
+        """That of before; those of its own are not above what the clock has shown."""
+        return newest_commit(self.spark, self.warehouse, schemas="bronze")
 
     def _has_columns(self, timeline: Any, table: str) -> bool:
         """Whether there is a commit, and the schema of the newest has all columns."""
@@ -355,7 +373,7 @@ class Bronze:
             for place in places
         ]
         batch = max((place["batch"] for place in places), default=0)
-        return _moved(Mark(), slices, batch, {})
+        return _moved(Mark(), slices, batch, {}, {})
 
 
 def _generation_of(rows: DataFrame) -> Column:
@@ -393,7 +411,13 @@ def _bronze_columns(table: str, batch: int) -> list[Column]:
     return [computed.get(name, F.col(name)).alias(name) for name in _column_names(table)]
 
 
-def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str]) -> Mark:
+def _moved(
+    mark: Mark,
+    slices: list[Slice],
+    batch: int,
+    topic_ids: dict[str, str],
+    next_offsets: dict[str, int],
+) -> Mark:
     """The mark after a batch, of the topics that ``topic_ids`` lists or of files."""
     read = {part.topic: topic_ids[part.topic] for part in slices if part.topic in topic_ids}
     made_anew = mark.made_anew(read)
@@ -408,7 +432,7 @@ def _moved(mark: Mark, slices: list[Slice], batch: int, topic_ids: dict[str, str
         if part.high_offset is not None:
             offsets[part.place] = max(offsets.get(part.place, -1), part.high_offset)
             if part.topic in read:
-                read_to[part.place] = part.high_offset + 1
+                read_to[part.place] = next_offsets[part.place]
         if part.topic is None or part.generation is None:
             continue
         generations[part.topic] = max(generations.get(part.topic, 0), part.generation)

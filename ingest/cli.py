@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,13 @@ from ingest.bronze import Bronze
 from ingest.build import Build, FollowUp
 from ingest.failures import explained
 from ingest.files import MEBIBYTE, FileReader, occasions
-from ingest.kafka import existing_topics, next_offsets, read_options, topic_state
+from ingest.kafka import (
+    existing_topics,
+    next_offsets,
+    read_options,
+    topic_ids,
+    topic_state,
+)
 from ingest.registry import Registry
 from ingest.retry import retry_rejected
 from ingest.status import lake_status
@@ -237,11 +243,16 @@ def kafka(
     if unknown:
         raise UserError(f"{common['topics']} does not list the topic '{unknown[0]}'")
     registry = None if registry_url is None else Registry(registry_url)
-    with _batches(options) as batches, stop_request() as stop:
+    with ExitStack() as opened:
+        batches = opened.enter_context(_batches(options))
+        stop = opened.enter_context(stop_request())
         spark = batches.bronze.spark
         properties = read_options(spark, properties_file) if properties_file else {}
         checkpoint, starts = _kafka_start(
             batches, bootstrap_servers, topics, properties, from_earliest=from_earliest
+        )
+        batches.ask_topic_ids = opened.enter_context(
+            topic_ids(spark, bootstrap_servers, topics, properties)
         )
         records = stream.kafka_records(
             spark, bootstrap_servers, starts, properties, max_records
@@ -287,18 +298,16 @@ def _kafka_start(
     folder = f"{lake_root()}/checkpoints/kafka"
     state = topic_state(bronze.spark, bootstrap_servers, topics, properties)
     bronze.topic_ids = state.ids
-    marks = {topic: bronze.mark(batches.topics.tables[topic]) for topic in topics}
-    made_anew = set().union(*(mark.made_anew(state.ids) for mark in marks.values()))
-    known = [] if from_earliest or made_anew else [digest]
+    is_anew = any(batches.is_recreated(topic) for topic in topics)
+    known = [] if from_earliest or is_anew else [digest]
     has_checkpoint = stream.keep_only(bronze.spark, folder, known)
     read_to: dict[str, int] = {}
-    if not has_checkpoint and not from_earliest:
-        for topic in marks.keys() - made_anew:
-            read_to |= {
-                place: offset
-                for place, offset in marks[topic].read_to.items()
-                if place.rpartition("/")[0] == topic
-            }
+    for topic in topics if not has_checkpoint and not from_earliest else []:
+        for mark in batches.marks_of(topic):
+            if mark.topic_ids.get(topic, state.ids[topic]) == state.ids[topic]:
+                for place, offset in mark.read_to.items():
+                    if place.rpartition("/")[0] == topic:
+                        read_to[place] = max(offset, read_to.get(place, 0))
     return f"{folder}/{digest}", next_offsets(state, read_to)
 
 

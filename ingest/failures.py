@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
-from ingest.kafka import vanished
+from ingest.kafka import recreated, vanished
 from lake.errors import StoppedError, TransientError, UserError
 from lake.java import is_ending
 
@@ -62,6 +62,8 @@ def explanation(error: Exception) -> UserError:
     if isinstance(error, (Py4JNetworkError, ConnectionError)):
         return TransientError("Spark's Java process ended; run this again to go on")
     moved = re.search(r"(\S+)-(\d+)'s offset was changed from (\d+) to (\d+)", text)
+    if moved and int(moved[4]) < int(moved[3]):
+        return TransientError(recreated(moved[1]))
     if moved:
         return UserError(vanished(moved[1], int(moved[2]), int(moved[3]), int(moved[4])))
     gone = re.search(r"fetch offset (\d+) \(.*?TopicPartition: (\S+)-(\d+)\)", text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,14 @@ def next_offsets(state: TopicState, read_to: dict[str, int]) -> dict[str, dict[i
     return starts
 
 
+def recreated(topic: str) -> str:
+    """What to say where a topic is another one than when reading began."""
+    return (
+        f"{topic} was deleted and created again while it was read: run this again, which"
+        " reads the new topic from its start"
+    )
+
+
 def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
     """What to say where Kafka no longer has the offset that comes next."""
     has = "no longer has it" if low is None else f"has records from {low} on only"
@@ -107,6 +115,25 @@ def vanished(topic: str, partition: int, wanted: int, low: int | None) -> str:
         " snapshot (docs/runbook.md, Offsets that vanished), then go on with what Kafka"
         " has: --from-earliest"
     )
+
+
+@contextmanager
+def topic_ids(
+    spark: SparkSession, bootstrap_servers: str, topics: list[str], options: dict[str, str]
+) -> Iterator[Callable[[], dict[str, str]]]:
+    """What asks Kafka for the ids of topics; arguments and errors as of ``topic_state``."""
+
+    def ask() -> dict[str, str]:
+        try:
+            return _ids(_descriptions(spark, admin, topics))
+        except Py4JJavaError as error:
+            raise _explanation(error, bootstrap_servers) from error
+
+    admin = _client(spark, bootstrap_servers, options)
+    try:
+        yield ask
+    finally:
+        admin.close()
 
 
 def existing_topics(
@@ -135,10 +162,7 @@ def topic_state(
     jvm: Any = spark._jvm
     kafka = jvm.org.apache.kafka
     with _admin(spark, bootstrap_servers, options) as admin:
-        names = jvm.java.util.ArrayList()
-        for topic in topics:
-            names.add(topic)
-        descriptions = admin.describeTopics(names).allTopicNames().get()
+        descriptions = _descriptions(spark, admin, topics)
         partitions = [
             kafka.common.TopicPartition(topic, entry.partition())
             for topic in topics
@@ -159,8 +183,7 @@ def topic_state(
                     for part in partitions
                 }
             )
-        ids = {topic: descriptions.get(topic).topicId().toString() for topic in topics}
-        return TopicState(ids, earliest=found[0], latest=found[1])
+        return TopicState(_ids(descriptions), earliest=found[0], latest=found[1])
 
 
 @contextmanager
@@ -168,6 +191,17 @@ def _admin(
     spark: SparkSession, bootstrap_servers: str, options: dict[str, str]
 ) -> Iterator[Any]:
     """Kafka's own client; its errors become sentences."""
+    try:
+        admin = _client(spark, bootstrap_servers, options)
+        try:
+            yield admin
+        finally:
+            admin.close()
+    except Py4JJavaError as error:
+        raise _explanation(error, bootstrap_servers) from error
+
+
+def _client(spark: SparkSession, bootstrap_servers: str, options: dict[str, str]) -> Any:
     jvm: Any = spark._jvm
     properties = jvm.java.util.Properties()
     milliseconds = str(SECONDS_TO_ANSWER * 1000)
@@ -176,14 +210,20 @@ def _admin(
     properties.setProperty("bootstrap.servers", bootstrap_servers)
     properties.setProperty("default.api.timeout.ms", milliseconds)
     properties.setProperty("request.timeout.ms", milliseconds)
-    try:
-        admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
-        try:
-            yield admin
-        finally:
-            admin.close()
-    except Py4JJavaError as error:
-        raise _explanation(error, bootstrap_servers) from error
+    return jvm.org.apache.kafka.clients.admin.AdminClient.create(properties)
+
+
+def _descriptions(spark: SparkSession, admin: Any, topics: list[str]) -> Any:
+    """What Kafka says of topics, by their names."""
+    jvm: Any = spark._jvm
+    names = jvm.java.util.ArrayList()
+    for topic in topics:
+        names.add(topic)
+    return admin.describeTopics(names).allTopicNames().get()
+
+
+def _ids(descriptions: Any) -> dict[str, str]:
+    return {topic: descriptions.get(topic).topicId().toString() for topic in descriptions}
 
 
 def _explanation(error: Py4JJavaError, bootstrap_servers: str) -> UserError:

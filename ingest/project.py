@@ -27,6 +27,7 @@ from dbt_common.events.base_types import EventMsg
 import dbt_single_build
 from ingest import metrics
 from ingest.status import rows_of_newest_commit
+from lake.clock import note
 from lake.errors import DONE, FAILED, UserError
 from lake.place import lake_root
 
@@ -98,6 +99,7 @@ class Project:
         """
         runner = dbtRunner(manifest=self.manifest(), callbacks=[_show])
         outcome = runner.invoke([*QUIET, *self._arguments, *selection])
+        note()
         if outcome.exception is not None:
             LOGGER.error("dbt: %s", _line(outcome.exception))
         for node in getattr(outcome.result, "results", None) or []:

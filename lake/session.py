@@ -58,6 +58,9 @@ def spark_session(*, has_catalogue: bool = True) -> SparkSession:
     _require_hudi(session)
     for name, value in value_settings().items():
         session.conf.set(name, value)
+    # Whoever started its JVM may have left it in local time (``lake.settings.UTC``).
+    zones: Any = session._jvm.java.util.TimeZone  # type: ignore[union-attr]  # never None
+    zones.setDefault(zones.getTimeZone("UTC"))
     return session
 
 

@@ -29,6 +29,11 @@ AVRO_LIMITS = " ".join(
 )
 
 
+# Hudi names commits by the JVM's time, and readers take the highest name: local time would
+# go back an hour each autumn.
+UTC = "-Duser.timezone=UTC"
+
+
 def value_settings() -> dict[str, str]:
     """What decides which values a session reads and writes; it can be set at any time."""
     settings = {
@@ -60,7 +65,8 @@ def lake_settings() -> dict[str, str]:
         # The classes that Spark generates for a build do not fit in its cache of 100:
         # without this, a process that builds again compiles every one of them again.
         "spark.sql.codegen.cache.maxEntries": "2000",
-        "spark.executor.extraJavaOptions": AVRO_LIMITS,
+        "spark.driver.extraJavaOptions": f"{UTC} {AVRO_LIMITS}",
+        "spark.executor.extraJavaOptions": f"{UTC} {AVRO_LIMITS}",
     }
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
     if endpoint:
@@ -105,6 +111,7 @@ def embedded_settings() -> dict[str, str]:
                 f"-XX:{archive}=.venv/classes-{hudi}.jsa",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
+                UTC,
                 AVRO_LIMITS,
                 "-Dlog4j2.configurationFile=profiles/log4j2.properties",
                 f"-Dderby.stream.error.file={derby}/derby.log",

@@ -26,7 +26,7 @@ from connectors.stack.stack import write_secret
 from lake.errors import UserError
 from lake.folders import MARKER, claim, clear, require_own
 from lake.lock import exclusive_lock
-from lake.settings import as_properties
+from lake.settings import UTC, as_properties
 
 HOST = "127.0.0.1"
 BUCKET = "lake"
@@ -251,7 +251,8 @@ class Cluster:
         """The settings of this cluster, for all its applications."""
         on_every_node = ":".join(map(str, jars.s3()))
         java = (
-            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -Xss4m"
+            f"{UTC} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+            " -XX:ReservedCodeCacheSize=240m"
         )
         logging = PROJECT / "profiles" / "log4j2.properties"
         return {

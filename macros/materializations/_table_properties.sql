@@ -13,6 +13,7 @@
         'type': 'cow',
         'hoodie.write.table.version': '6',
         'hoodie.write.auto.upgrade': 'false',
+        'hoodie.table.timeline.timezone': 'UTC',
         'hoodie.metadata.enable': 'false',
         'hoodie.embed.timeline.server': 'false',
         'hoodie.write.markers.type': 'DIRECT',

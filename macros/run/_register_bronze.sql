@@ -67,7 +67,8 @@
             {%- do cdc_lakehouse.run_statement(
                 'create table ' ~ table
                 ~ " using hudi tblproperties ('hoodie.write.table.version' = '6',"
-                ~ " 'hoodie.write.auto.upgrade' = 'false', 'hoodie.metadata.enable' = 'false', "
+                ~ " 'hoodie.write.auto.upgrade' = 'false', 'hoodie.metadata.enable' = 'false',"
+                ~ " 'hoodie.parquet.bloom.filter.enabled' = 'false', "
                 ~ note ~ ") location '" ~ ours ~ "'"
             ) -%}
             {%- do created.append(name) -%}

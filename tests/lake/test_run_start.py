@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -112,6 +116,59 @@ def test_batch_that_two_tables_share_is_read_of_both(names: Names) -> None:
     expected = {"order 1", "customer FIRST", "order 2", "customer LATE"}
     for table in ("silver.names", "silver.lengths"):
         assert {row["name_id"] for row in lake.rows(table)} == expected, table
+
+
+@contextmanager
+def commit_of_a_clock_ahead(lake: Lake, table: str, ahead: timedelta) -> Iterator[str]:
+    """Have the newest commit of a table be of a time ahead; what errors say of it."""
+    schema, _, name = table.partition(".")
+    timeline = lake.root / "warehouse" / f"{schema}.db" / name / ".hoodie"
+    newest = max(timeline.glob("*commit"))
+    at = datetime.now(UTC) + ahead
+    copy = timeline / f"{at.strftime('%Y%m%d%H%M%S%f')[:-3]}{newest.suffix}"
+    shutil.copy(newest, copy)
+    lake.release()
+    try:
+        until = f"{at:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"newest commit of {table}, and what is written before {until}"
+    finally:
+        copy.unlink()
+        lake.release()
+
+
+def test_nothing_is_written_by_a_clock_that_is_behind(names: Names) -> None:
+    """A reader would not see it. Each layer has its own writers, and their clocks."""
+    lake = names.lake
+    hour = timedelta(hours=1)
+    names.ingest(order(20, 20), customer(20, "EARLY"))
+    names.run()
+    lake.land([order(21, 21), customer(21, "THEN")])
+    with commit_of_a_clock_ahead(lake, "bronze.customers", hour) as said:
+        before = lake.rows("bronze.cdc_events")
+        refused = lake.ingest()
+        assert (refused.code, lake.rows("bronze.cdc_events")) == (75, before)
+        assert said in refused.err
+        names.run()
+    assert lake.ingest().code == 0
+    with commit_of_a_clock_ahead(lake, "silver.names", hour) as said:
+        answer = lake.try_dbt("run", project=names.folder)
+        assert not answer["success"]
+        assert said in answer["error"]
+        names.ingest(order(22, 22))
+    names.run()
+    with commit_of_a_clock_ahead(lake, "silver.names", timedelta(seconds=3)):
+        names.ingest(order(23, 23))
+        names.run()
+    found = {row["name_id"] for row in lake.rows("silver.names")}
+    assert {f"order {key}" for key in range(20, 24)} | {"customer THEN"} <= found
+
+
+def test_commits_are_named_in_utc(names: Names) -> None:
+    for table in ("bronze.customers", "silver.names"):
+        schema, _, name = table.partition(".")
+        folder = names.lake.root / "warehouse" / f"{schema}.db" / name / ".hoodie"
+        properties = (folder / "hoodie.properties").read_text()
+        assert "hoodie.table.timeline.timezone=UTC\n" in properties, table
 
 
 def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:

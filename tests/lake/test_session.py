@@ -19,15 +19,18 @@ session.range(1).write.parquet(sys.argv[1])
 settings = session.sparkContext._jsc.hadoopConfiguration()
 names = ("fs.defaultFS", "yarn.resourcemanager.address")
 print(settings.size() > 900, *map(settings.getPropertySources, names))
+print(session._jvm.java.time.ZoneId.systemDefault())
 """
 
 
-def test_hadoops_settings_are_sent_without_their_sources(tmp_path: Path) -> None:
+def test_own_session_is_in_utc_and_sends_hadoops_settings_without_sources(
+    tmp_path: Path,
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WRITE, str(tmp_path / "written")],
         cwd=PROJECT,
-        env=environment(tmp_path / "lake"),
+        env=environment(tmp_path / "lake") | {"TZ": "Asia/Tokyo"},
         capture_output=True,
         text=True,
     )
-    assert done.stdout == "True None None\n", done.stderr
+    assert done.stdout == "True None None\nUTC\n", done.stderr

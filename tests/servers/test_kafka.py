@@ -219,6 +219,50 @@ def test_recreated_topic_with_more_records_than_the_old_one(
     assert ingest().counts == (1, 1, 0, 0)
 
 
+def test_topic_that_is_recreated_while_it_is_read_ends_the_ingest(
+    topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Also where the new one has passed the offset of before when it is looked at again."""
+    produce(kafka, event(10))
+    with (lake.root / "log").open("w") as log:
+        process = start_continuous(kafka, lake, log, "--interval", "20")
+        try:
+            wait_until(
+                lambda: "wrote 1 events" in (lake.root / "log").read_text(),
+                120,
+                "the first event is not written",
+            )
+            kafka.delete_topic(TOPIC)
+            kafka.create_topic(TOPIC)
+            produce(kafka, event(20), event(30), event(40))
+            assert process.wait(120) == 75
+        finally:
+            kill(process)
+    said = (lake.root / "log").read_text()
+    assert f"{TOPIC} was deleted and created again while it was read" in said
+    assert places(lake) == [(0, 0, 0)]
+    assert ingest().counts == (3, 3, 0, 0)
+    assert places(lake) == [(0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 0, 2)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_rejected_records_at_the_end_may_expire(
+    at_once: bool, topic: str, kafka: Kafka, lake: Lake, ingest: Callable[..., Ingested]
+) -> None:
+    """Without a checkpoint, bronze itself says that it has them."""
+    other = event(20).replace('"cdc_events"', '"shard"')
+    if not at_once:
+        produce(kafka, event(10))
+        assert ingest().counts == (1, 1, 0, 0)
+    produce(kafka, *([event(10)] if at_once else []), other, None)
+    assert ingest().code == 0
+    kafka.delete_records(TOPIC, before=3)
+    shutil.rmtree(lake.root / "checkpoints")
+    produce(kafka, event(30))
+    assert ingest().counts == (1, 1, 0, 0)
+    assert places(lake) == [(0, 0, 0), (0, 0, 3)]
+
+
 def test_topic_that_was_recreated_since_files_brought_it_waits(
     topic: str,
     kafka: Kafka,

@@ -12,7 +12,8 @@ import pytest
 from ingest.build import Build
 from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
-from lake.errors import UserError
+from lake.clock import Commit, require_later
+from lake.errors import TransientError, UserError
 from lake.lock import exclusive_lock
 from lake.mark import batch_time, next_batch
 from lake.place import lake_root
@@ -50,6 +51,41 @@ def test_next_batch_is_a_later_time_when_the_clock_is_behind(
     assert next_batch(last, now) == expected > last
     assert next_batch(0, batch_time(expected)) == expected
     assert batch_time(last) < batch_time(expected)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What the clock says, which sleeping moves on."""
+    times = [1_790_000_000.0]
+    monkeypatch.setattr("lake.clock._shown", Commit(0.0, "this process"))
+    monkeypatch.setattr("lake.clock.time.time", lambda: times[-1])
+    monkeypatch.setattr(
+        "lake.clock.time.sleep", lambda seconds: times.append(times[-1] + seconds)
+    )
+    return times
+
+
+def test_write_waits_for_a_clock_that_is_a_little_behind(clock: list[float]) -> None:
+    start = clock[-1]
+    require_later(Commit(start - 1, "silver.orders"))
+    assert clock == [start]
+    require_later(Commit(start + 2, "silver.orders"))
+    assert start + 2 < clock[-1] < start + 2.1
+    # Set back while the process runs.
+    clock.append(start)
+    require_later(Commit(0.0, ""))
+    assert start + 2 < clock[-1] < start + 2.1
+
+
+def test_write_is_refused_where_the_clock_is_far_behind(clock: list[float]) -> None:
+    start = clock[-1]
+    until = "2026-09-21 15:13:20 UTC"
+    with pytest.raises(TransientError, match=f"3,600 s .* silver.orders, .* {until} "):
+        require_later(Commit(start + 3_600, "silver.orders"))
+    assert clock == [start]
+    clock.append(start - 3_600)
+    with pytest.raises(TransientError, match=r"3,600 s .* this process, .* 14:13:20 UTC "):
+        require_later(Commit(0.0, ""))
 
 
 def test_topics_of_the_project() -> None:

@@ -14,6 +14,7 @@ from dbt.cli.main import cli, dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 
 import dbt_single_build
+from lake.clock import Commit
 from lake.errors import TransientError
 
 LOCK = "lock of dbt build"
@@ -21,11 +22,14 @@ INGEST = "lock of ingest"
 SESSION = "session"
 EVERYWHERE = "dbt build, for all machines"
 INGEST_EVERYWHERE = "ingest, for all machines"
+# The commits that the clock must be past.
+COMMITS = "commits without bronze"
+ALL_COMMITS = "commits"
 
 NOTHING: list[str] = []
 READS = [LOCK, SESSION]
-WRITES = [*READS, EVERYWHERE]
-ERASES = [LOCK, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE]
+WRITES = [*READS, EVERYWHERE, COMMITS]
+ERASES = [LOCK, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, ALL_COMMITS]
 # As dbt names them itself: of two words the second.
 COMMANDS = {
     "build": WRITES,
@@ -68,6 +72,10 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
         taken.append(f"{name}, for all machines")
         yield
 
+    def newest_commit(spark: object, warehouse: str, *, without: str) -> Commit:
+        taken.append(f"commits without {without}" if without else "commits")
+        return Commit(0.0, "")
+
     for layer in ("bronze", "silver"):
         (tmp_path / f"lake/warehouse/{layer}.db").mkdir(parents=True)
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
@@ -75,6 +83,7 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.delenv("LAKE_TARGET", raising=False)
     monkeypatch.setattr(dbt_single_build, "exclusive_lock", exclusive_lock)
     monkeypatch.setattr(dbt_single_build, "only_one_anywhere", only_one_anywhere)
+    monkeypatch.setattr(dbt_single_build, "newest_commit", newest_commit)
     monkeypatch.setattr(dbt_single_build, "spark_session", lambda: taken.append(SESSION))
     monkeypatch.setattr(dbt_single_build, "add_callback_to_manager", lambda callback: None)
     yield taken

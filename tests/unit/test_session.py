@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -29,6 +30,7 @@ class Session:
 
     def __init__(self, conf: dict[str, str]) -> None:
         self.conf = Conf(conf)
+        self._jvm = MagicMock()
 
 
 class Builder:
@@ -142,7 +144,10 @@ def test_what_decides_values_is_set_on_every_session(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     start(lake_settings() | OTHERS, builder, monkeypatch)
-    conf = session.spark_session().conf
+    found: Any = session.spark_session()
+    conf, zones = found.conf, found._jvm.java.util.TimeZone
+    zones.getTimeZone.assert_called_once_with("UTC")
+    zones.setDefault.assert_called_once_with(zones.getTimeZone.return_value)
     assert {name: conf.get(name) for name in OTHERS} == {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -189,3 +194,4 @@ def test_properties_of_a_lake(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "spark.sql.warehouse.dir s3a://bucket/lake/warehouse\n" in text
     assert "spark.master" not in text
     assert ".venv" not in text
+    assert text.count("JavaOptions -Duser.timezone=UTC ") == 2
