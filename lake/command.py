@@ -68,6 +68,11 @@ def run(
                 place = f"{error.filename}: {error.strerror}"
                 _say(name, place if error.filename else str(error))
                 return FAILED
+            if isinstance(error, ValueError) and "Invalid endpoint" in str(
+                error
+            ):  # boto3's
+                _say(name, f"{error}: AWS_ENDPOINT_URL_S3 is a URL, http://HOST:PORT")
+                return FAILED
             # A defect: its trace, as one JSON object where every line is one.
             if not log.is_json(name):
                 raise

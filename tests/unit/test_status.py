@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.cli import main
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
 from lake.errors import UserError
@@ -70,6 +71,16 @@ def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
         (tmp_path / "checkpoints/kafka/a/commits/3").touch()
     with pytest.raises(UserError, match=f"^{re.escape(str(file))} is damaged .*: restore"):
         lake_status(str(tmp_path))
+
+
+def test_endpoint_that_is_no_url_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", "s3a://bucket/lake")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "localhost:9000")
+    assert main(["status"]) == 1
+    said = "Invalid endpoint: localhost:9000: AWS_ENDPOINT_URL_S3 is a URL"
+    assert capsys.readouterr().err.startswith(f"ingest: {said}")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"results": null}', '{"results": [{}]}'])
