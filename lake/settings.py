@@ -18,12 +18,12 @@ from lake.place import lake_root
 IVY_JARS = ".venv/ivy/jars"
 HUDI_SQL = "org.apache.spark.sql.hudi"
 # Bytes that are no Avro may claim to be a string of 2 GB, which Avro would make room for
-# before it looks: the JVM would end. No record of Kafka comes near these.
+# before it looks: the JVM would end. A value is as long as a line of text may be.
 AVRO_LIMITS = " ".join(
     f"-Dorg.apache.avro.limits.{what}.maxLength={limit}"
     for what, limit in (
-        ("bytes", 64 << 20),
-        ("string", 64 << 20),
+        ("bytes", 8 << 20),
+        ("string", 8 << 20),
         ("collectionItems", 16 << 20),
     )
 )

@@ -365,6 +365,8 @@ def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
         "damaged.avro": good.replace(SYNC, b"x" * 16).replace(b"x" * 16, SYNC, 1) + SYNC,
         "node.avro": container(NODE, [{"next": None}]),
         "words.avro": container("string", ["a"]),
+        "long.avro": container(OLD, [{**row, "customer_id": "x" * (9 << 20)}]),
+        "codec.avro": good.replace(b"\x08null", b"\x08zzzz"),
     }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
@@ -378,6 +380,8 @@ def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
     assert "cut header.avro: its header is cut off or damaged" in said
     assert said.count("it is cut off: its end is not the end of a block") == 2
     assert "damaged.avro: Invalid sync!" in said
+    assert "long.avro: Cannot read strings longer than 8388608 bytes" in said
+    assert "codec.avro: Unrecognized codec: zzzz" in said
     (tmp_path / "cut.avro").write_bytes(container(OLD, [{**OLD_ROW, "__lsn": 1005}]))
     again = lake.ingest(str(tmp_path), "--topic", TOPIC)
     assert (again.code, again.counts) == (3, (1, 1, 0, 0)), again.err
