@@ -36,6 +36,7 @@ HEADS = (
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
 ROWS_A_FILE = 50_000
 
+MOST_IDS_BROADCAST = 500_000
 COMMITS_A_CLUSTERING = 20
 OPERATION = "hoodie.datasource.write.operation"
 WRITE_OPTIONS = {
@@ -192,15 +193,18 @@ class Bronze:
         """
         mark = self.mark(table)
         ids = rows.select("event_id").distinct()
+        total = sum(part.rows for part in slices)
         known = [part for part in slices if self._may_be_known(part, mark)]
         if known:
-            # The batch fits into memory; what the table holds is not shuffled.
+            # What the table holds is not shuffled; but Java takes some 300 bytes for an id
+            # that is broadcast, and one large file is a batch by itself.
+            way = "broadcast" if total <= MOST_IDS_BROADCAST else "merge"
             held = self._rows_like(table, known).select("event_id")
-            held = held.join(F.broadcast(ids), on="event_id", how="left_semi")
-            ids = ids.join(F.broadcast(held), on="event_id", how="left_anti")
+            held = held.join(ids.hint(way), on="event_id", how="left_semi")
+            ids = ids.join(held.hint(way), on="event_id", how="left_anti")
         count = ids.count()
         # Where each row is new, as usual, its values need not be shuffled.
-        if count < sum(part.rows for part in slices):
+        if count < total:
             rows = rows.dropDuplicates(["event_id"]).join(
                 ids, on="event_id", how="left_semi"
             )

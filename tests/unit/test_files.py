@@ -9,16 +9,19 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import pytest
 from pyspark.errors import PySparkException
 
 import ingest.files
+from ingest.bronze import MOST_IDS_BROADCAST, Bronze, Slice
 from ingest.files import FileReader, occasions
 from ingest.landing import File
 from ingest.local import files_at, matches
 from lake.command import StopRequest
 from lake.errors import UserError
+from lake.mark import Mark
 
 
 def test_change_below_a_local_folder_is_an_occasion_at_once(tmp_path: Path) -> None:
@@ -129,6 +132,23 @@ def test_error_of_another_kind_is_no_file_s(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(UserError, match="No space left on device"):
         read(landing, monkeypatch, full=True)
     assert landing.unreadable == {}
+
+
+@pytest.mark.parametrize(
+    ("count", "way"), [(MOST_IDS_BROADCAST, "broadcast"), (MOST_IDS_BROADCAST + 1, "merge")]
+)
+def test_ids_of_a_large_file_are_not_broadcast(count: int, way: str) -> None:
+    """A gzip file of 35 MB may hold 3 million records."""
+    bronze = Bronze(MagicMock(), "/warehouse")
+    bronze._marks["orders"] = Mark(offsets={"topic/0": count})
+    part = Slice("orders", "topic", 0, 0, count, 0, count, None, None)
+    rows = MagicMock()
+    ids = rows.select.return_value.distinct.return_value
+    ids.join.return_value.count.return_value = 0
+    with patch.object(Bronze, "_rows_like") as held:
+        assert bronze.append(rows, "orders", [part], 1) == 0
+    found = held.return_value.select.return_value.join.return_value
+    assert (ids.hint.call_args.args, found.hint.call_args.args) == ((way,), (way,))
 
 
 def test_local_paths_have_what_spark_finds_there(tmp_path: Path) -> None:
