@@ -174,7 +174,7 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
     "--max-bytes",
     type=click.IntRange(min=1),
     default=256 * MEBIBYTE,
-    help="how much of the files a batch reads",
+    help="how much of the files a batch reads; a compressed file counts ten times",
 )
 @_repeats
 @_writes_bronze

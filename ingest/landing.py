@@ -47,6 +47,9 @@ LOCAL = "file:"
 # How Hadoop knows what it decodes.
 COMPRESSED = (".gz", ".bz2", ".deflate", ".snappy", ".lz4", ".zst")
 
+# Change events as JSON repeat their names: a compressed file is longer as a rule.
+DECODED_TIMES = 10
+
 
 @dataclass(frozen=True)
 class File:
@@ -133,7 +136,8 @@ class Landing:
         paths: files, folders (with what is below them) and globs, local or any URL that
             Hadoop can read. Names that begin with ``_`` or ``.`` are left out.
         ledger: what bronze has.
-        max_bytes: how much a batch reads, as it is stored; a larger file is one by itself.
+        max_bytes: how much a batch reads, compressed files by what they may decode to; a
+            larger file is one by itself.
 
     Attributes:
         unreadable: what was found to be no readable file, with the reason; such a file is
@@ -184,12 +188,13 @@ class Landing:
         batch: list[File] = []
         size = 0
         for file in files:
-            is_full = size + file.length > self._max_bytes or len(batch) == FILES_A_BATCH
+            length = file.length * (DECODED_TIMES if _is_compressed(file) else 1)
+            is_full = size + length > self._max_bytes or len(batch) == FILES_A_BATCH
             if batch and is_full:
                 yield batch
                 batch, size = [], 0
             batch.append(file)
-            size += file.length
+            size += length
         if batch:
             yield batch
 

@@ -15,6 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import ingest.files
+import ingest.landing
 from ingest.bronze import MOST_IDS_BROADCAST, Bronze, Slice
 from ingest.files import FileReader, occasions
 from ingest.landing import File
@@ -149,6 +150,16 @@ def test_ids_of_a_large_file_are_not_broadcast(count: int, way: str) -> None:
         assert bronze.append(rows, "orders", [part], 1) == 0
     found = held.return_value.select.return_value.join.return_value
     assert (ids.hint.call_args.args, found.hint.call_args.args) == ((way,), (way,))
+
+
+def test_batch_has_as_many_files_as_it_may_decode() -> None:
+    """A compressed file is taken for ten times its length, a large one is a batch."""
+    landing = ingest.landing.Landing.__new__(ingest.landing.Landing)
+    landing._max_bytes = 100
+    lengths = {"a.json": 60, "b.json": 40, "c.json.gz": 5, "d.json.zst": 5, "e.json.gz": 30}
+    files = [File(path, 0, length) for path, length in lengths.items()]
+    batches = [[file.path[0] for file in batch] for batch in landing.batches(files)]
+    assert batches == [["a", "b"], ["c", "d"], ["e"]]
 
 
 def test_local_paths_have_what_spark_finds_there(tmp_path: Path) -> None:
