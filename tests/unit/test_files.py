@@ -147,7 +147,7 @@ def test_ids_of_a_large_file_are_not_broadcast(count: int, way: str) -> None:
     ids = rows.select.return_value.distinct.return_value
     ids.join.return_value.count.return_value = 0
     with patch.object(Bronze, "_rows_like") as held:
-        assert bronze.append(rows, "orders", [part], 1) == 0
+        assert bronze.append(rows, "orders", [part], 1, {}) == 0
     found = held.return_value.select.return_value.join.return_value
     assert (ids.hint.call_args.args, found.hint.call_args.args) == ((way,), (way,))
 
