@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+import yaml
 
 from connectors.declare.catalogue import (
     Catalogue,
@@ -38,6 +39,7 @@ from lake.command import STYLE, run, version
 from lake.errors import DONE, UserError
 
 DIFFERENT = 3
+UNAVAILABLE = "cdc_lakehouse_unavailable_value"
 CONNECTOR = "connectors/source-tables.json"
 
 
@@ -98,6 +100,7 @@ def add(
     """
     project = Project(project_dir, topics)
     connector = Connector(connector_file)
+    connector.require_placeholder(project.variable(UNAVAILABLE))
     catalogue = read_catalogue(connector)
     found = [
         table
@@ -177,6 +180,9 @@ def diff(
     connectors = [Connector(file) for file in connector_files]
     if len({each.database for each in connectors}) > 1:
         raise UserError("the connectors read different databases: compare one at a time")
+    given: dict[str, str] = yaml.safe_load(variables) or {}
+    for connector in connectors:
+        connector.require_placeholder(given.get(UNAVAILABLE, project.variable(UNAVAILABLE)))
     catalogue = read_catalogue(connectors[0])
     models = project.staging_models(variables)
     modelled = modelled_tables(models, project.tables(), connectors, catalogue)

@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from connectors.declare import settings
 from connectors.declare.catalogue import Catalogue, Table, quoted
 from connectors.declare.models import Declaration, declaration, own_name
 from connectors.declare.project import Project
 from lake.errors import UserError
 from lake.mark import MARKER_TABLE
 
+PLACEHOLDER = "__debezium_unavailable_value"  # Debezium's default
 OPERATION_NAMES = {"c": "insert", "u": "update", "d": "delete", "t": "truncate"}
 
 
@@ -73,7 +75,7 @@ class Connector:
 
     def topic(self, table: str) -> str:
         """Where Debezium's SchemaTopicNamingStrategy sends a table's changes."""
-        return f"{self._config['topic.prefix']}.{_replaced(table, 'A-Za-z0-9._-')}"
+        return f"{self._config['topic.prefix']}.{settings.replaced(table, 'A-Za-z0-9._-')}"
 
     def table(self, topic: str, tables: Sequence[str]) -> str | None:
         """The table whose changes a topic carries; None of another connector's topic.
@@ -136,16 +138,60 @@ class Connector:
             )
         own = name or own_name(table.name)
         decimal_mode = self._config.get("decimal.handling.mode", "precise")
-        left_out = self.left_out(table)
-        return declaration(table, own, self.database, decimal_mode, left_out)
+        found = declaration(
+            *(table, own, self.database, decimal_mode, self.left_out(table)),
+            lambda column: settings.field_name(self._config, column),
+        )
+        types = {
+            each.name: found.columns[own_name(each.name)]
+            for each in table.columns
+            if own_name(each.name) in found.columns and not each.is_computed
+        }
+        masks = [name for name in self._config if re.match("column.(mask|truncate).", name)]
+        masked = {
+            column: name
+            for name in masks
+            for column in types
+            if self._matches(name, f"{table}.{column}")
+        }
+        wrong = [
+            *settings.unreadable(self._config),
+            *settings.unreadable_columns(self._config, table, types, masked),
+        ]
+        if wrong:
+            raise UserError(
+                f"{table}: no model reads what {self.file} sends: {'; '.join(wrong)}"
+                " (docs/models.md, Settings of the connector)"
+            )
+        return found
 
     def left_out(self, table: Table) -> frozenset[str]:
         """The columns of a table that it does not send."""
+        included = self._list("column.include.list")
         return frozenset(
             each.name
             for each in table.columns
-            if self._matches("column.exclude.list", f"{table}.{each.name}")
+            for name in [f"{table}.{each.name}"]
+            if self._matches("column.exclude.list", name)
+            or (included and not self._matches("column.include.list", name))
         )
+
+    def require_placeholder(self, value: str | None) -> None:
+        """Stop where a project does not know what it sends for a value that it lacks.
+
+        Args:
+            value: the project's variable ``cdc_lakehouse_unavailable_value``.
+
+        Raises:
+            UserError: it sends another one.
+        """
+        setting = "unavailable.value.placeholder"
+        sent = self._config.get(setting, PLACEHOLDER)
+        if sent != (value or PLACEHOLDER):
+            raise UserError(
+                f"{self.file}: {setting} is {sent!r}, and must be the project's variable"
+                f" cdc_lakehouse_unavailable_value, {value or PLACEHOLDER!r}"
+            )
 
     def _reads_only(self, table: Table) -> bool:
         """Whether its snapshots leave out the rows of tables that inherit from a table."""
@@ -200,12 +246,4 @@ class Connector:
             ) from error
 
     def _list(self, name: str) -> list[str]:
-        parts = re.split(r"(?<!\\),", self._config.get(name, ""))
-        return [part.strip() for part in parts if part.strip()]
-
-
-def _replaced(name: str, allowed: str) -> str:
-    """A name with an underscore for each unit of UTF-16 that is not allowed."""
-    return re.sub(
-        rf"[^{allowed}]", lambda found: "_" if found[0] <= "\uffff" else "__", name
-    )
+        return settings.listed(self._config, name)

@@ -137,7 +137,8 @@ def _of_table(
         names_of(model.meta, part)[0]
         for part in model.meta.get("key_columns", [model.meta["key"]])
     ]
-    if set(key) != set(table.key):
+    own_key = [own_name(part) for part in table.key]
+    if set(key) != {expected.source_names.get(part, part) for part in own_key}:
         yield Difference(
             *(str(table), "key", model.name, "", ", ".join(key), ", ".join(table.key))
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,7 +60,12 @@ class Declaration:
 
 
 def declaration(
-    table: Table, name: str, database: str, decimal_mode: str, left_out: frozenset[str]
+    table: Table,
+    name: str,
+    database: str,
+    decimal_mode: str,
+    left_out: frozenset[str],
+    field_name: Callable[[str], str],
 ) -> Declaration:
     """What to declare of a table of the source.
 
@@ -70,6 +75,7 @@ def declaration(
         database: ``postgresql`` or ``mariadb``.
         decimal_mode: the connector's ``decimal.handling.mode``.
         left_out: the columns that the connector leaves out.
+        field_name: what a column is called in an event.
 
     Raises:
         UserError: the table has no primary key, its changes do not bring it, or columns
@@ -118,8 +124,11 @@ def declaration(
             columns[own] = declared_type(database, column.type, decimal_mode=decimal_mode)
         except UserError as error:
             without_place.append(f"{column.name} ({column.type}): {error}")
-        if own != column.name:
-            source_names[own] = column.name
+        field = field_name(column.name)
+        if field in {source_names.get(each, each) for each in columns if each != own}:
+            raise UserError(f"{table}: two columns are the field {field} of an event")
+        if own != field:
+            source_names[own] = field
         null = "" if column.is_nullable else ", never null"
         described = (
             column.comment or f"The source's `{column.name}`, `{column.type}`{null}."
@@ -144,7 +153,11 @@ def declaration(
     described = table.comment or f"One row per row of `{table}`."
     return Declaration(
         *(name, str(table), key, key_columns, columns, source_names),
-        tuple(each for each in generated if each not in left_out and _is_nameable(each)),
+        tuple(
+            field_name(each)
+            for each in generated
+            if each not in left_out and _is_nameable(each)
+        ),
         descriptions,
         f"{_sentence(described)} Current version; deleted rows stay, `is_deleted` is set.",
     )

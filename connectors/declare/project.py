@@ -89,14 +89,22 @@ class Project:
         self.folder = folder
         settings = folder / "dbt_project.yml"
         try:
-            name = yaml.safe_load(settings.read_text(encoding="utf-8"))["name"]
+            content = yaml.safe_load(settings.read_text(encoding="utf-8"))
+            name = content["name"]
         except (OSError, yaml.YAMLError, KeyError, TypeError) as error:
             raise UserError(f"cannot read {settings}: {error}") from error
         self.package = "" if name == OWN_NAME else f"{OWN_NAME}."
+        self._variables = content.get("vars") or {}
         own_topics = folder / "ingest/topics.toml"
         its_topics = own_topics if own_topics.exists() else folder / "topics.toml"
         self.topics = topics or its_topics
         self._new: dict[Path, str] = {}
+
+    def variable(self, name: str) -> str | None:
+        """A variable as ``dbt_project.yml`` has it, for the package or for all."""
+        own = self._variables.get(OWN_NAME, {})
+        found: str | None = own.get(name, self._variables.get(name))
+        return found
 
     def text(self, path: Path) -> str:
         """A file's text, as it is to be; empty where there is none."""

@@ -420,6 +420,145 @@ def test_column_that_the_connector_leaves_out_is_not_declared(
     assert "notes" not in (project / "models/staging/stg_vendors.sql").read_text()
 
 
+NULLS = "value.converter.replace.null.with.default"
+MASK = "column.mask.with.12.chars"
+TYPED = Table(
+    "shop",
+    "typed",
+    (
+        ID,
+        *(
+            Column(type_.split()[0].split("(")[0], type_)
+            for type_ in (
+                *("date", "timestamp(3) without time zone", "interval", "bytea", "hstore"),
+                *("numeric(12,2)", "money", "text"),
+            )
+        ),
+        Column("n", "integer", has_default=True),
+        Column("long", "text", is_toasted=True),
+    ),
+    ("id",),
+    has_full_identity=False,
+)
+UNFIT: list[tuple[dict[str, str | None], str]] = [
+    ({"time.precision.mode": "connect"}, "date (date) with time.precision.mode=connect; t"),
+    ({"time.precision.mode": "isostring"}, "timestamp (timestamp(3) without time zone) w"),
+    ({"interval.handling.mode": "string"}, "interval (interval) with interval.handling.mo"),
+    ({"binary.handling.mode": "hex"}, "bytea (bytea) with binary.handling.mode=hex"),
+    ({"money.fraction.digits": "3"}, "money (money) with money.fraction.digits=3"),
+    ({"decimal.handling.mode": "double"}, "set decimal.handling.mode=string"),
+    (
+        {"decimal.handling.mode": None, "value.converter.decimal.format": "NUMERIC"},
+        "numeric (numeric(12,2)) with value.converter.decimal.format=NUMERIC",
+    ),
+    ({NULLS: None}, f"n, where null is sent as the column's default, without {NULLS}=fal"),
+    (
+        {
+            "transforms": "unwrap",
+            "transforms.unwrap.type": "io.debezium.transforms.ExtractNewRecordState",
+        },
+        "without transforms.unwrap.replace.null.with.default=false",
+    ),
+    (
+        {"value.converter": "io.apicurio.registry.utils.converter.AvroConverter"},
+        "without value.converter=org.apache.kafka.connect.json.JsonConverter",
+    ),
+    (
+        {"value.converter": "x.StringConverter"},
+        "sends: value.converter=x.StringConverter; ",
+    ),
+    ({"key.converter": "x.StringConverter"}, "sends: key.converter=x.StringConverter ("),
+    (
+        {"transforms": "a", "transforms.a.type": "org.apache.kafka.connect.RegexRouter"},
+        "transforms.a.type=org.apache.kafka.connect.RegexRouter",
+    ),
+    ({"topic.delimiter": "-"}, "sends: topic.delimiter=- ("),
+    ({"topic.naming.strategy": "x"}, "sends: topic.naming.strategy=x ("),
+    ({"converters": "isbn"}, "sends: converters=isbn ("),
+    ({MASK: r"shop\.typed\.id"}, f"id, which is of the key, with {MASK}"),
+    (
+        {MASK: ".*long"},
+        f"long, of which a value that was not sent is changed, too, by {MASK}",
+    ),
+    (
+        {"message.key.columns": "shop.typed:text"},
+        "the key id with message.key.columns=shop",
+    ),
+    (
+        {"column.include.list": "shop.typed.text"},
+        "the connector leaves out id, which is of",
+    ),
+    (
+        {"unavailable.value.placeholder": "x"},
+        "unavailable.value.placeholder is 'x', and mus",
+    ),
+]
+# Nor does any of these, of which a value is as it is declared.
+FIT: dict[str, str | None] = {
+    "time.precision.mode": "adaptive_time_microseconds",
+    "hstore.handling.mode": "map",
+    "schema.name.adjustment.mode": "avro",
+    "column.truncate.to.9.chars": r"shop\.typed\.text",
+    "message.key.columns": "shop.typed:id;(.*).other:x",
+    "key.converter": None,
+}
+
+
+def configure(project: Path, settings: dict[str, str | None]) -> None:
+    """Change settings of the connector; None takes one away."""
+    file = project / CONNECTOR
+    config = json.loads(file.read_text()) | settings
+    config = {name: value for name, value in config.items() if value is not None}
+    file.write_text(json.dumps(config, indent=2))
+
+
+@pytest.mark.parametrize(("settings", "message"), [*UNFIT, (FIT, "")])
+def test_connector_whose_values_are_not_the_declared_ones_is_refused(
+    run: Run,
+    project: Path,
+    catalogue: Catalogue,
+    capsys: pytest.CaptureFixture[str],
+    settings: dict[str, str | None],
+    message: str,
+) -> None:
+    """By `add` and `diff`, with the setting's name."""
+    catalogue.tables[:] = [TYPED]
+    configure(project, settings)
+    assert run("add", "shop.typed") == (1 if message else 0)
+    assert message in capsys.readouterr().err
+
+
+ODD_FIELDS: list[tuple[str | None, list[str]]] = [
+    (None, ["Größe", "a-b", "1st", "😀x", "u_u", "é"]),
+    ("avro", ["Gr__e", "a_b", "_1st", "__x", "u_u", "_"]),
+    (
+        "avro_unicode",
+        ["Gr_u00f6_u00dfe", "a_u002db", "_u0031st", "_ud83d_ude00x", "u_u005fu", "_u00e9"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("mode", "fields"), ODD_FIELDS)
+def test_fields_are_named_as_the_connector_adjusts_them(
+    run: Run,
+    project: Path,
+    catalogue: Catalogue,
+    capsys: pytest.CaptureFixture[str],
+    mode: str | None,
+    fields: list[str],
+) -> None:
+    """As Debezium 3.7 does; the key's, and of a column that is generated, too."""
+    columns = [Column(name, "text") for name in ODD_FIELDS[0][1]]
+    columns[-1] = replace(columns[-1], is_computed=True)
+    catalogue.tables[:] = [Table("shop", "odd", tuple(columns), ("Größe",))]
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    configure(project, {"field.name.adjustment.mode": mode})
+    assert run("add", "shop.odd") == 0
+    text = (project / "models/staging/stg_odd.sql").read_text()
+    assert [name for name in fields if f"'{name}'" not in text] == []
+    assert run("diff") == 0
+
+
 def test_project_that_uses_this_one_as_a_package(run: Run, tmp_path: Path) -> None:
     shop = tmp_path / "shop"
     shop.mkdir()
@@ -727,7 +866,7 @@ def test_table_is_compared_with_the_connector_that_captures_it(
         ({"skipped.operations": "t, d"}, ["truncate", "delete"]),
         (
             {
-                "transforms": "route, flat",
+                "transforms": "flat",
                 "transforms.flat.type": "io.debezium.transforms.ExtractNewRecordState",
             },
             ["truncate", "delete"],
