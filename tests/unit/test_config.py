@@ -9,13 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from ingest.batches import _read_to
+from ingest.bronze import Slice
 from ingest.build import Build
+from ingest.events import SKIPPED
 from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
 from lake.clock import Commit, require_later
 from lake.errors import TransientError, UserError
 from lake.lock import exclusive_lock
-from lake.mark import batch_time, next_batch
+from lake.mark import REJECTED_TABLE, batch_time, next_batch
 from lake.place import lake_root
 from lake.settings import embedded_settings
 from tests.support.records import TOPIC
@@ -86,6 +89,25 @@ def test_write_is_refused_where_the_clock_is_far_behind(clock: list[float]) -> N
     clock.append(start - 3_600)
     with pytest.raises(TransientError, match=r"3,600 s .* this process, .* 14:13:20 UTC "):
         require_later(Commit(0.0, ""))
+
+
+# Where Kafka is read on
+
+
+def test_reading_goes_on_at_the_first_event_that_is_not_written() -> None:
+    """What was rejected is committed first; the process may end before the events are."""
+
+    def part(destination: str, partition: int, low: int, high: int) -> Slice:
+        return Slice(
+            destination, TOPIC, 0, partition, high - low + 1, low, high, None, None
+        )
+
+    slices = [
+        *(part("cdc_events", 0, 5, 9), part(REJECTED_TABLE, 0, 7, 10)),
+        *(part(SKIPPED, 0, 11, 11), part(REJECTED_TABLE, 1, 3, 3)),
+    ]
+    assert _read_to(slices, REJECTED_TABLE) == {f"{TOPIC}/0": 5, f"{TOPIC}/1": 4}
+    assert _read_to(slices, "cdc_events") == {f"{TOPIC}/0": 12, f"{TOPIC}/1": 4}
 
 
 def test_topics_of_the_project() -> None:
