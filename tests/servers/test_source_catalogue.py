@@ -269,3 +269,50 @@ def test_diff_names_what_is_not_published_and_its_remedy(
 
     execute(*statements(said))
     assert run("diff", connectors=connectors) == (0, "")
+
+
+# What is done to a table's columns, and whether rows that have not changed since may have
+# values that no event brought.
+ALTERED = [
+    ("add new int", False),
+    ("add new int default 7", True),
+    ("add new int default 7; alter table {0} alter new drop default", True),
+    ("add new int; alter table {0} alter new set default 7", True),
+    ("add new timestamptz default now()", True),
+    ("add new int generated always as identity", True),
+    ("add new of_seven", True),
+    ("add new int generated always as (n * 2) stored", None),
+    ("alter n type bigint", False),
+    ("drop n; alter table {0} add n bigint", True),
+    ("drop v; alter table {0} add v int", True),
+    ("drop v", False),
+    ("drop n; alter table {0} add n int generated always as (id * 2) stored", False),
+]
+
+
+def test_diff_names_a_resync_where_no_event_brought_a_value(
+    execute: Callable[..., None], run: Run, project: Path
+) -> None:
+    """Of each way to alter a table; None where a column is nothing to a model."""
+    connector(project, "shop")
+    (project / "ingest/topics.toml").write_text("[topics]\n")
+    execute("create domain seven as int default 7; create domain of_seven as seven")
+    names = [f"altered_{number}" for number in range(len(ALTERED))]
+    for name in names:
+        execute(f"create table {name} (id int primary key, n int, v text)")
+        execute(f"alter table {name} replica identity full")
+    code, said = run("add", "public.altered_*")
+    assert code == 0, said
+    execute(*statements(said))
+    assert run("diff")[0] == 0
+    for name, (changes, _) in zip(names, ALTERED, strict=True):
+        execute(f"alter table {name} {changes.format(name)}")
+    code, said = run("diff", "--apply")
+    assert code == 0, said
+    found: list[bool | None] = []
+    for name in names:
+        is_changed = re.search(rf"^public\.{name}\.", said, re.MULTILINE) is not None
+        needs_resync = f"resync public.{name} " in said
+        found.append(needs_resync if is_changed else None)
+    assert found == [needed for _, needed in ALTERED], said
+    assert run("diff") == (0, "")
