@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import connectors.__main__
 from connectors.postgres import northwind
 from connectors.postgres.__main__ import main
 from connectors.stack.postgres import find_binaries
@@ -43,3 +44,27 @@ def test_missing_postgres_is_an_error_with_the_package_name(
     monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
     with pytest.raises(UserError, match="apt-get install postgresql"):
         find_binaries()
+
+
+@pytest.mark.parametrize(
+    ("connector", "name", "value"),
+    [
+        ("mariadb", "MYSQL_TCP_PORT", "abc"),
+        ("mariadb", "MYSQL_TCP_PORT", "-1"),
+        ("tables", "PGPORT", "abc"),
+        ("tables", "PGPORT", "99999"),
+    ],
+)
+def test_port_that_is_none_is_named(
+    connector: str,
+    name: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(name, value)
+    file = str(PROJECT / f"connectors/source-{connector}.json")
+    assert connectors.__main__.main(["diff", "--connector", file]) in (1, 75)
+    [line] = capsys.readouterr().err.splitlines()
+    assert name in line
+    assert value in line
