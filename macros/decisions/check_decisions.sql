@@ -17,11 +17,12 @@
         ) }}
     {%- endfor -%}
     {%- for bronze_table, bound in bounds.items() -%}
-        {%- for position in bound.get('truncates', []) if position not in truncates -%}
+        {%- for point in bound.get('truncates', [])
+            if point not in truncates and (none, point[1]) not in truncates -%}
             {{ exceptions.raise_compiler_error(
-                'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ position
+                'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ point | join('@')
                 ~ ". Decide what to do about it: dbt build --vars '{cdc_lakehouse_truncates: {\""
-                ~ position ~ "\": apply}}' marks the table's older rows as deleted, ignore keeps"
+                ~ point | join('@') ~ "\": apply}}' marks the table's older rows as deleted, ignore keeps"
                 ~ ' them (docs/runbook.md)'
             ) }}
         {%- endfor -%}
@@ -31,22 +32,24 @@
     {%- set snapshots = cdc_lakehouse.decisions('complete_snapshots') -%}
     {%- set tables = cdc_lakehouse.bronze_sources() -%}
     {%- set looked_for = [] -%}
-    {%- for bronze_table, positions in snapshots.items() -%}
+    {%- for bronze_table, points in snapshots.items() -%}
         {%- if bronze_table not in tables -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "names '" ~ bronze_table ~ "', which is no bronze table; known: "
                 ~ tables | join(', ')
             ) }}
         {%- endif -%}
-        {%- for position in positions if not modules.re.fullmatch('[0-9a-f:/]+', position) -%}
+        {%- for _, position in points if not modules.re.fullmatch('[0-9a-f:/]+', position) -%}
             {{ exceptions.raise_compiler_error(
                 variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
                 ~ '; a position is a text of source_position, or an LSN as a whole number'
             ) }}
         {%- endfor -%}
-        {%- for position in positions if bronze_table in bounds -%}
-            {%- do looked_for.append({'table': bronze_table, 'position': position, 'rows': 1}) -%}
+        {%- for point in points if bronze_table in bounds -%}
+            {%- do looked_for.append({'table': bronze_table, 'point': point, 'rows': 1}) -%}
         {%- endfor -%}
+        {#- each again with its epoch, once that is known -#}
+        {%- if bronze_table in bounds -%}{%- do snapshots.update({bronze_table: []}) -%}{%- endif -%}
     {%- endfor -%}
     {%- set markers = bounds.get('complete_snapshots', {}).get('markers', []) -%}
     {%- for marker in markers if marker['table'] in bounds -%}
@@ -55,25 +58,28 @@
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
             {%- set recorded = cdc_lakehouse.progress(node).get('complete_snapshots.' ~ marker['table'], '') -%}
-            {%- do applied.append(recorded.split() | max | default('', true)) -%}
+            {%- do applied.append(cdc_lakehouse._points(recorded.split(), 0) | max | default((-1, ''), true)) -%}
         {%- endfor -%}
-        {%- if applied and marker['position'] > applied | min -%}{%- do looked_for.append(marker) -%}{%- endif -%}
+        {%- if applied and marker['point'] > applied | min -%}{%- do looked_for.append(marker) -%}{%- endif -%}
     {%- endfor -%}
 
     {%- set counts = [] -%}
     {%- for snapshot in looked_for -%}
         {%- do counts.append(
-            "select '" ~ snapshot['table'] ~ "', '" ~ snapshot['position'] ~ "', " ~ snapshot['rows']
+            "select '" ~ snapshot['table'] ~ "', '" ~ snapshot['point'][1] ~ "', " ~ snapshot['rows']
             ~ (', count(distinct coalesce(key, value)), true' if snapshot in markers else ', count(*), false')
+            ~ (", '[" ~ snapshot['point'][0] ~ "]'" if snapshot in markers
+                else ', to_json(sort_array(collect_set(source_epoch)))')
             ~ ' from ' ~ cdc_lakehouse.bronze_events(tables[snapshot['table']])
-            ~ " where op = 'r' and source_position = '" ~ snapshot['position'] ~ "'"
+            ~ " where op = 'r' and " ~ cdc_lakehouse.at_points([snapshot['point']])
             ~ (" and topic = '" ~ snapshot['topic'] ~ "'" if snapshot in markers else '')
             ~ ' and ingest_batch <= ' ~ bounds[snapshot['table']]['upper']
         ) -%}
     {%- endfor -%}
-    {%- for bronze_table, position, expected, read, is_marked in (
+    {%- for bronze_table, position, expected, read, is_marked, epochs in (
         run_query(counts | join(' union all ')) if counts else []
     ) -%}
+        {%- set epochs = fromjson(epochs) -%}
         {%- if read < expected and is_marked -%}
             {%- do log(
                 'snapshot of bronze.' ~ bronze_table ~ ' at position ' ~ position ~ ': ' ~ read ~ ' of '
@@ -85,8 +91,13 @@
                 ~ ', which holds no snapshot read with it'
                 ~ ' (docs/runbook.md, A complete snapshot, named by hand)'
             ) }}
-        {%- elif is_marked -%}
-            {%- do snapshots.setdefault(bronze_table, []).append(position) -%}
+        {%- elif epochs | length > 1 -%}
+            {{ exceptions.raise_compiler_error(
+                variable ~ 'names position ' ~ position ~ ' of bronze.' ~ bronze_table ~ ', and there are '
+                ~ epochs | join('@' ~ position ~ ' and ') ~ '@' ~ position ~ ': name each with its epoch'
+            ) }}
+        {%- else -%}
+            {%- do snapshots.setdefault(bronze_table, []).append((epochs[0], position)) -%}
         {%- endif -%}
     {%- endfor -%}
 {%- endmacro %}

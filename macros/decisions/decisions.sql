@@ -1,6 +1,6 @@
 {#
-    What the variable `cdc_lakehouse_<kind>` says, with positions as bronze has them: of
-    `truncates` each position's decision, of `complete_snapshots` each bronze table's positions.
+    What the variable `cdc_lakehouse_<kind>` says of points (see _points): of `truncates` each
+    one's decision, of `complete_snapshots` each bronze table's.
     The hook at the start asks first, and its answer is kept: a variable that a project sets
     below this package's name does not reach the project's own models.
 #}
@@ -15,10 +15,10 @@
                 else 'a bronze table to the position of its snapshot, or to a list of them')
         ) }}
     {%- endif -%}
-    {%- set decisions = dict(zip(cdc_lakehouse._positions(given), given.values())) if kind == 'truncates' else {} -%}
+    {%- set decisions = dict(zip(cdc_lakehouse._points(given), given.values())) if kind == 'truncates' else {} -%}
     {%- for name, value in given.items() if kind == 'complete_snapshots' -%}
         {%- set listed = [value] if value is string or value is not iterable else value -%}
-        {%- do decisions.update({name: cdc_lakehouse._positions(listed)}) -%}
+        {%- do decisions.update({name: cdc_lakehouse._points(listed)}) -%}
     {%- endfor -%}
     {%- do memory.update({kind: decisions}) -%}
     {{ return(decisions) }}

@@ -29,7 +29,7 @@
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
-    'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields'
+    'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields', 'fold_source_table'
 ] -%}
 with
 events as (
@@ -63,7 +63,7 @@ row_texts as (
 texts as (
     select
         row_texts.*,
-        source_ts as changed_at,
+        source_ts as changed_at, source_table as fold_source_table,
         {#- the unwrap transform writes a text, the envelope has only the operation -#}
         coalesce(op = 'd' or lower({{ parsed }}.__deleted) = 'true', false) as is_deleted,
         {%- if renamed %}

@@ -5,8 +5,9 @@
     epoch, position, the read's rank; the rest breaks ties.
 
     A snapshot read stands right behind the highest streamed position delivered before it, in its
-    partition or an older generation of the topic, but not behind its own; where its offset is
-    unknown, right before its own. An event counts at the offset of its first delivery.
+    partition or an older generation of the topic, or of a truncate that it was taken after, but not
+    behind its own; where its offset is unknown, right before its own. An event counts at the offset
+    of its first delivery.
 #}
 {% macro _placed(table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
@@ -14,7 +15,7 @@
 versions as (
     select
         {{ key }}, 0 as fold_part, event_id, {{ cdc_lakehouse.position_columns()[:-2] | join(', ') }},
-        cast(null as string) as position_before_read,
+        position_before_read,
         case when op = 'r' then changed_at end as last_read_at,
         unavailable_columns,
         fields,
@@ -46,7 +47,8 @@ versions as (
                 2 as fold_part,
                 entry.place.op, false as is_deleted, entry.place.source_epoch,
                 entry.place.position as source_position, entry.place.source_lsn,
-                entry.place.topic_generation, entry.place.topic_partition,
+                if(entry.place.op = 'r', 1, -1) * entry.place.topic_generation as topic_generation,
+                entry.place.topic_partition,
                 entry.place.kafka_offset, entry.place.changed_at,
                 cast(null as timestamp) as ingested_at, cast(null as bigint) as ingest_batch,
                 cast(null as array<string>) as untyped_columns,
@@ -111,7 +113,9 @@ placed as (
                 else fold_delivered_before
             end,
             'read_rank', case when op <> 'r' then 0 when fold_first_offset is null then -1 else 1 end,
-            'topic_generation', topic_generation, 'kafka_offset', fold_first_offset,
+            {#- of an event that was delivered in several generations the first is remembered #}
+            'topic_generation', if(op = 'r', 1, -1) * topic_generation,
+            'kafka_offset', fold_first_offset,
             'changed_at', changed_at, 'op', op, 'source_lsn', source_lsn,
             'topic_partition', topic_partition
         ) as fold_place

@@ -11,6 +11,17 @@
 {%- if not cdc_lakehouse.reads_increment() -%}
 {{ cdc_lakehouse.folded_rows(cdc_lakehouse.change_history(events, table), table) }}
 {%- else -%}
-{{ cdc_lakehouse.folded_rows(cdc_lakehouse.arrived_events(events, table, this), table, stored=this) }}
+{%- set rows -%}
+select
+    target.`{{ table['key'] }}`, source_epoch,
+    {#- of a read without one it is that of what it stands behind -#}
+    if(op = 'r' and source_position <=> position_before_read, null, source_position) as source_position,
+    changed_at, regexp_replace(topic_partition, '/[^/]*$', '') as topic, topic_generation,
+    topic_partition, kafka_offset, null as fold_source_table
+from {{ this }} as target
+left anti join {{ events }} as events
+    on target.`{{ table['key'] }}` = events.`{{ table['key'] }}`
+{%- endset -%}
+{{ cdc_lakehouse.folded_rows(cdc_lakehouse.arrived_events(events, table, rows), table, stored=this) }}
 {%- endif -%}
 {%- endmacro %}

@@ -7,14 +7,19 @@
     Also `fold_unlisted_fields` (of the events, those that no column holds), `fold_replays` (the
     versions do not tell: fold the key again from bronze, see replayed_rows) and, with `stored`,
     `fold_changed` (the row differs from the stored one), `fold_kept` (columns whose value is
-    the stored row's), `fold_late` and `fold_deleted` (the lowest positions of an event older
+    the stored row's), `fold_late` and `fold_deleted` (the lowest points of an event older
     than the stored row and of a delete: other keys' rows may have waited for them).
 #}
 {% macro folded_rows(events, table, stored=none, is_bounded=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set carried_type = cdc_lakehouse.carried_type() -%}
 {%- set kept = dict.fromkeys(table['others'], 'fold_newest.fold_part = 1') -%}
-{%- for column in table['carried'] -%}{%- do kept.update({column: '`' ~ column ~ '`.part > 0'}) -%}{%- endfor -%}
+{#- the names of their structs: a column's own could be that of a relation -#}
+{%- set structs = {} -%}
+{%- for column in table['carried'] -%}
+    {%- do structs.update({column: 'fold_value_%s' % loop.index}) -%}
+    {%- do kept.update({column: structs[column] ~ '.part > 0'}) -%}
+{%- endfor -%}
 with
 events as (
     {{ events | indent(4) }}
@@ -29,7 +34,7 @@ reduced as (
         {{ key }},
         max(named_struct(
             'fold_place', fold_place, 'fold_part', fold_part,
-            'delivery', -kafka_offset, 'event_id', event_id,
+            'fold_delivery', -kafka_offset, 'event_id', event_id,
             'fold_first_offset', fold_first_offset, 'unavailable_columns', unavailable_columns,
             {%- for column in table['others'] + cdc_lakehouse.position_columns()[:-2] %}
             '{{ column }}', `{{ column }}`{{ ',' if not loop.last }}
@@ -40,7 +45,7 @@ reduced as (
         max(named_struct(
             'place', fold_place, 'is_known', {{ is_known }},
             'part', fold_part, 'value', `{{ column }}`
-        )) filter (where {{ is_known }} or op in ('c', 'd', 'r')) as `{{ column }}`,
+        )) filter (where {{ is_known }} or op in ('c', 'd', 'r')) as {{ structs[column] }},
         {%- endfor %}
         {%- if stored %}
         first(struct(
@@ -48,8 +53,11 @@ reduced as (
             kafka_offset, position_before_read, last_read_at, fold_stored_columns as carried_columns
         )) filter (where fold_part = 1) as fold_stored,
         min(fold_place) filter (where fold_part = 0) as fold_lowest_place,
-        min(coalesce(fold_place.position, '')) filter (where fold_part = 0) as fold_lowest_position,
-        min(source_position) filter (where fold_part = 0 and op = 'd') as fold_lowest_delete,
+        max(fold_place) filter (where fold_part = 0) as fold_highest_place,
+        min(named_struct('epoch', source_epoch, 'position', coalesce(fold_place.position, '')))
+            filter (where fold_part = 0) as fold_lowest,
+        min(named_struct('epoch', source_epoch, 'position', source_position))
+            filter (where fold_part = 0 and op = 'd') as fold_deleted,
         max(fold_place) filter (where fold_part = 2) as fold_carried_place,
         max(named_struct('place', fold_place, 'changed_at', changed_at))
             filter (where fold_part = 0 and op = 'r') as fold_read,
@@ -90,11 +98,11 @@ described as (
                 {%- for column in table['carried'] %}
                 named_struct(
                     'column_name', '{{ column }}',
-                    'is_known', coalesce(`{{ column }}`.is_known, false),
+                    'is_known', coalesce({{ structs[column] }}.is_known, false),
                     {#- a place of nulls, and not null itself: Spark's interpreted projections fail on
                         a null struct in an array #}
                     'place', coalesce(
-                        `{{ column }}`.place, from_json('[{"place": {}}]', '{{ carried_type }}')[0].place
+                        {{ structs[column] }}.place, from_json('[{"place": {}}]', '{{ carried_type }}')[0].place
                     )
                 )
                 {{- ',' if not loop.last }}
@@ -107,7 +115,7 @@ described as (
 
 select
     {%- for column in table['columns'] %}
-    {{ '`%s`.value as `%s`' % (column, column) if column in table['carried']
+    {{ '%s.value as `%s`' % (structs[column], column) if column in structs
         else ('' if column == table['key'] else 'fold_newest.') ~ '`' ~ column ~ '`' }},
     {%- endfor %}
     fold_newest.op, fold_newest.is_deleted, fold_newest.source_epoch,
@@ -128,8 +136,8 @@ select
         )
     ) as fold_changed,
     {{ cdc_lakehouse.columns_where(kept) | indent(4) }} as fold_kept,
-    if(fold_lowest_place < fold_stored.place, fold_lowest_position, null) as fold_late,
-    fold_lowest_delete as fold_deleted,
+    if(fold_lowest_place < fold_stored.place, fold_lowest, null) as fold_late,
+    fold_deleted,
     {%- endif %}
     fold_unlisted_fields,
     coalesce(
@@ -149,8 +157,16 @@ select
             and fold_read.place.kafka_offset is not null
             and coalesce(fold_read.changed_at <= fold_stored.last_read_at, fold_stored.last_read_at is not null)
         )
-        {#- a row that a complete snapshot lacked, and a read that brings it after all -#}
+        {#- a row that a complete snapshot lacked, and a read that brings it after all; one that was
+            not known when the snapshot was applied -#}
         or (fold_stored.op = 'r' and fold_stored.is_deleted and fold_read is not null)
+        {%- for point in (cdc_lakehouse.complete_snapshots(table['bronze']) if execute else [])[-1:] %}
+        or (fold_stored is null and fold_lowest <= {{ cdc_lakehouse.point(*point) }})
+        {%- endfor %}
+        {#- a row that a truncate ended, and an event before it of another source table -#}
+        {%- if execute and cdc_lakehouse.decided_truncates('apply') %}
+        or (fold_stored.op = 'd' and fold_stored.kafka_offset is null and fold_highest_place < fold_stored.place)
+        {%- endif %}
         {#- reads that lost are not remembered, and what they lost to has moved -#}
         or (
             last_read_at is not null
@@ -160,9 +176,14 @@ select
                     fold_newest.fold_part = 0
                     and fold_newest.op <> 'r'
                     and fold_newest.source_epoch = fold_stored.place.source_epoch
-                    and fold_newest.topic_generation = fold_stored.topic_generation
-                    and fold_newest.topic_partition = fold_stored.topic_partition
-                    and fold_newest.fold_first_offset < fold_stored.fold_first_offset
+                    and (
+                        fold_newest.topic_generation < fold_stored.topic_generation
+                        or (
+                            fold_newest.topic_generation = fold_stored.topic_generation
+                            and fold_newest.topic_partition = fold_stored.topic_partition
+                            and fold_newest.fold_first_offset < fold_stored.fold_first_offset
+                        )
+                    )
                 )
                 or fold_carried_place > fold_newest.fold_place
             )

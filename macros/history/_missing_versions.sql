@@ -1,9 +1,9 @@
 {#
     A snapshot read, with the row marked as deleted, for each key that has a row in this table and
-    no event in bronze any more, and that the complete snapshots at `positions` lacked.
+    no event in bronze any more, and that the complete snapshots at `points` lacked.
     _missing_rows has those of which bronze has events.
 #}
-{% macro _missing_versions(events, table, positions) -%}
+{% macro _missing_versions(events, table, points) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set bound = cdc_lakehouse.arrived_until_this_run(table['bronze']) -%}
 {%- set values = {
@@ -19,7 +19,7 @@ inner join (
         max(source_lsn) as source_lsn, max(topic_generation) as topic_generation,
         max(source_ts) as changed_at, max(ingested_at) as ingested_at, max(ingest_batch) as ingest_batch
     from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }}
-    where op = 'r' and source_position in ('{{ positions | join("', '") }}') and {{ bound }}
+    where op = 'r' and {{ cdc_lakehouse.at_points(points) | indent(4) }} and {{ bound }}
     group by topic, source_epoch, source_position
 ) as snapshot
     on

@@ -151,7 +151,7 @@ states as (
                     and not (fold_overtakes and coalesce(fold_next_{{ loop.index }}_at <= changed_at, false))
                     then named_struct('is_known', {{ is_known }}, 'value', `{{ column }}`)
             end, true
-        ) over so_far as `{{ column }}`,
+        ) over so_far as fold_value_{{ loop.index }},
         {%- endfor %}
         last_value(
             case
@@ -172,7 +172,11 @@ states as (
             fold_part = 0 and (
                 {%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze']) if execute else [] %}
                 {%- if snapshots %}
-                coalesce(source_position <= '{{ snapshots[-1] }}', true) or
+                coalesce(
+                    named_struct('epoch', source_epoch, 'position', source_position)
+                    <= {{ cdc_lakehouse.point(*snapshots[-1]) }},
+                    true
+                ) or
                 {%- endif %}
                 (fold_stored is not null and not coalesce(
                     (op in ('u', 'd') or op = 'c' and size(unavailable_columns) = 0)
@@ -228,7 +232,7 @@ known as (
         filter(
             cast(array(
                 {%- for column in table['carried'] %}
-                if(coalesce(states.`{{ column }}`.is_known, false), null, '{{ column }}')
+                if(coalesce(fold_value_{{ loop.index }}.is_known, false), null, '{{ column }}')
                 {{- ',' if not loop.last }}
                 {%- endfor %}
             ) as array<string>),
@@ -236,7 +240,7 @@ known as (
         ) as fold_unknown
         {%- if inherited %},
         {%- for column in table['carried'] %}
-        previous.`{{ column }}` as `fold_previous_{{ loop.index }}`,
+        previous.`{{ column }}` as fold_previous_{{ loop.index }},
         {%- endfor %}
         max(previous.ingest_batch) over (partition by states.{{ key }}) as fold_previous_batch
         {%- endif %}
@@ -262,9 +266,12 @@ valued as (
             {%- endfor %}
             {%- for column in table['carried'] %}
             {%- if inherited %}
-            '{{ column }}', if(`{{ column }}`.is_known, `{{ column }}`.value, `fold_previous_{{ loop.index }}`),
+            '{{ column }}', if(
+                fold_value_{{ loop.index }}.is_known,
+                fold_value_{{ loop.index }}.value, fold_previous_{{ loop.index }}
+            ),
             {%- else %}
-            '{{ column }}', `{{ column }}`.value,
+            '{{ column }}', fold_value_{{ loop.index }}.value,
             {%- endif %}
             {%- endfor %}
             'untyped_columns', untyped_columns

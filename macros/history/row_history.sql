@@ -19,12 +19,17 @@
 {%- endif -%}
 {%- if cdc_lakehouse.reads_increment() -%}
 {%- set begun -%}
-(
-    select
-        `{{ table['key'] }}`, from_epoch as source_epoch, from_position as source_position,
-        valid_from as changed_at
-    from {{ this }}
-)
+select
+    target.`{{ table['key'] }}`, from_epoch as source_epoch, from_position as source_position,
+    valid_from as changed_at,
+    regexp_replace(last_event.place.topic_partition, '/[^/]*$', '') as topic,
+    null as topic_generation, null as topic_partition, null as kafka_offset, null as fold_source_table
+from {{ this }} as target
+left anti join {{ events }} as events
+    on
+        target.`{{ table['key'] }}` = events.`{{ table['key'] }}`
+        and target.from_epoch = events.source_epoch
+        and target.from_position <=> events.source_position
 {%- endset -%}
 {{ cdc_lakehouse.history_rows(
     cdc_lakehouse.arrived_events(events, table, begun), table,

@@ -10,15 +10,18 @@
                 {%- do values.update({'read_to.' ~ name: batch | string}) -%}
             {%- endfor -%}
         {%- endfor -%}
-        {%- do values.update({'truncates': cdc_lakehouse.applied_truncates() | join(' ')}) -%}
+        {%- for name, decision in [('truncates', 'apply'), ('ignored_truncates', 'ignore')] -%}
+            {%- set points = cdc_lakehouse.decided_truncates(decision) | map('join', '@') | join(' ') -%}
+            {%- do values.update({name: points}) -%}
+        {%- endfor -%}
         {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-            {%- set positions = cdc_lakehouse.complete_snapshots(bronze_table) | join(' ') -%}
-            {%- do values.update({'complete_snapshots.' ~ bronze_table: positions}) -%}
+            {%- set points = cdc_lakehouse.complete_snapshots(bronze_table) | map('join', '@') | join(' ') -%}
+            {%- do values.update({'complete_snapshots.' ~ bronze_table: points}) -%}
         {%- endfor -%}
     {%- endif -%}
     {%- set recorded = cdc_lakehouse.progress(this) -%}
     {%- set properties = [] -%}
-    {%- for name, value in values.items() if value and recorded.get(name) != value -%}
+    {%- for name, value in values.items() if recorded.get(name, '') != value -%}
         {%- do recorded.update({name: value}) -%}
         {%- do properties.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
     {%- endfor -%}

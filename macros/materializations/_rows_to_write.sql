@@ -8,9 +8,12 @@
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set keys = ['select ' ~ key ~ ' from ' ~ rows ~ ' where fold_replays'] if counts[1] else [] -%}
     {%- set conditions = [] -%}
-    {%- for condition, position in [('', counts[3]), ('not entry.is_known and ', counts[4])]
-        if table['carried'] and position is not none and cdc_lakehouse.progress(this).get('carries') != 'false' -%}
-        {%- do conditions.append(condition ~ "entry.place.position >= '" ~ position ~ "'") -%}
+    {%- for condition, named in [('', counts[3]), ('not entry.is_known and ', counts[4])]
+        if table['carried'] and named is not none and cdc_lakehouse.progress(this).get('carries') != 'false' -%}
+        {%- do conditions.append(
+            condition ~ "named_struct('epoch', entry.place.source_epoch, 'position', entry.place.position) >= "
+            ~ cdc_lakehouse.point(*cdc_lakehouse._points([named])[0])
+        ) -%}
     {%- endfor -%}
     {%- if conditions -%}
         {%- set waiting -%}

@@ -15,17 +15,21 @@
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
+    {%- set arrived = [] -%}
+    {%- for input in cdc_lakehouse.inputs_of(model) if is_increment -%}
+        {%- do arrived.append(cdc_lakehouse.arrived_in_this_run(input['name'])) -%}
+    {%- endfor -%}
     {%- set state = {'is_empty': true} -%}
-    {%- if not is_increment or (
-        not flags.EMPTY and cdc_lakehouse._arrived(cdc_lakehouse.inputs_of(model)) != 'false'
-    ) -%}
+    {%- if not is_increment or (not flags.EMPTY and arrived | reject('equalto', 'false') | list) -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
         {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
         {%- set aggregates = ['count(*)'] -%}
         {%- if fold -%}
             {%- set aggregates = ([
                 'count_if(fold_changed and not fold_replays)', 'count_if(fold_replays)',
-                'count_if(fold_changed and size(fold_kept) > 0)', 'min(fold_late)', 'min(fold_deleted)'
+                'count_if(fold_changed and size(fold_kept) > 0)',
+                "nullif(concat_ws('@', min(fold_late).epoch, min(fold_late).position), '')",
+                "nullif(concat_ws('@', min(fold_deleted).epoch, min(fold_deleted).position), '')"
             ] if is_increment else ['count(*)', 'count_if(fold_replays)', '0', 'null', 'null'])
             + [
                 'to_json(array_distinct(flatten(collect_set(fold_unlisted_fields))))',

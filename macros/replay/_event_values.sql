@@ -11,6 +11,7 @@
     'unavailable_columns': 'cast(array() as array<string>)',
     'untyped_columns': 'cast(null as array<string>)',
     'fields': 'cast(null as array<string>)',
+    'position_before_read': 'cast(null as string)',
     table['key']: key,
 } -%}
 {%- do given.update(values) -%}

@@ -4,20 +4,27 @@
     partition does or, without one, at the snapshot's position.
 
     A key with events of lower positions, first delivered behind that read or, without one,
-    committed after it, is not missing: their transaction was open when the snapshot was taken.
-    Rows of an earlier epoch of the source are, unless they came again. A snapshot without any
+    committed after it, is not missing: their transaction was open when the snapshot was taken. A
+    read without a position that is behind it says nothing of what was before. Rows of an earlier epoch of the source are, unless they came again. A snapshot without any
     read, of a table that was empty, is known by its marker alone (see run_bounds).
 #}
-{% macro _missing_rows(events, table, position, bound) -%}
+{% macro _missing_rows(events, table, point, bound) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set epoch, position = point -%}
+{%- set is_behind -%}
+coalesce(
+            history.kafka_offset > part.first_offset,
+            history.ingest_batch > snapshot.first_batch or history.fold_committed_at > snapshot.changed_at
+        )
+{%- endset -%}
 {%- set passed = 'source_epoch, source_position, source_lsn, source_ts, ingested_at, ingest_batch' -%}
 {%- set reads -%}
 (
         select topic, topic_generation, topic_partition, kafka_offset, {{ passed }}
         from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }}
-        where op = 'r' and source_position = '{{ position }}' and {{ bound }}
+        where op = 'r' and {{ cdc_lakehouse.at_points([point]) | indent(8) }} and {{ bound }}
         {%- for marker in cdc_lakehouse.run_bounds().get('complete_snapshots', {}).get('markers', [])
-            if marker['table'] == table['bronze'] and marker['position'] == position %}
+            if marker['table'] == table['bronze'] and marker['point'] == point %}
         union all
         select '{{ marker['topic'] }}', null, null, null, {{ passed }}
         from {{ cdc_lakehouse.bronze_events(marker['relation']) }}
@@ -27,7 +34,7 @@
 {%- endset -%}
 select /*+ broadcast(snapshot), broadcast(part) */
     {{ cdc_lakehouse._event_values(table, 'history.' ~ key, {
-        'event_id': "concat('snapshot-" ~ position ~ "-', history." ~ key ~ ')',
+        'event_id': "concat('snapshot-" ~ point | join('@') ~ "-', history." ~ key ~ ')',
         'topic_partition': 'max(if(part.first_offset is null, null, part.topic_partition))',
         'kafka_offset': 'max(part.first_offset)',
         'topic_generation': 'max(coalesce(snapshot.topic_generation, history.topic_generation))',
@@ -36,8 +43,8 @@ select /*+ broadcast(snapshot), broadcast(part) */
 from (
     select
         {{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition,
-        op = 'r' as is_read,
-        min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch, min(changed_at) as committed_at
+        op = 'r' as fold_is_read,
+        min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch, min(changed_at) as fold_committed_at
     from {{ events }}
     where {{ key }} is not null and {{ bound }}
     group by all
@@ -67,20 +74,21 @@ having
     count_if(
         history.source_epoch < snapshot.source_epoch
         or history.source_position < '{{ position }}'
-        or history.source_position is null
+        or (
+            history.source_position is null
+            and history.topic_generation <= coalesce(snapshot.topic_generation, history.topic_generation)
+            and not {{ is_behind }}
+        )
     ) > 0
     and count_if(
         history.source_epoch = snapshot.source_epoch
-        and history.is_read
+        and history.fold_is_read
         and history.source_position = '{{ position }}'
     ) = 0
     and count_if(
         history.source_epoch = snapshot.source_epoch
         and history.topic_generation = coalesce(snapshot.topic_generation, history.topic_generation)
         and history.source_position < '{{ position }}'
-        and coalesce(
-            history.kafka_offset > part.first_offset,
-            history.ingest_batch > snapshot.first_batch or history.committed_at > snapshot.changed_at
-        )
+        and {{ is_behind }}
     ) = 0
 {%- endmacro %}

@@ -1,29 +1,26 @@
 {#
-    More rows of a union: a delete event for each key of `rows` that the truncates at some
-    positions took away, as a truncate has no key of its own. Without an offset, because the
-    partition that it came in says nothing of the rows'.
+    A delete event for each key that a truncate of `truncates` (see _truncates) took away, as that
+    has no key of its own: those whose newest event of `rows` before it is of its source. Without
+    an offset, because the partition that it came in says nothing of the rows'.
 #}
-{% macro _truncated_rows(table, rows, arrived, positions) -%}
-{%- set key = 'existing.`' ~ table['key'] ~ '`' -%}
-{%- if positions -%}
-union all
-select distinct
+{% macro _truncated_rows(table, rows, truncates) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+select
     {{ cdc_lakehouse._event_values(table, key, {
-        'event_id': "concat(truncates.event_id, '-', " ~ key ~ ')',
+        'event_id': "concat(fold_truncate.event_id, '-', " ~ key ~ ')',
         'op': "'d'",
-        'changed_at': 'truncates.source_ts',
-    }, 'truncates.%s') }}
-from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) }} as truncates
-inner join {{ rows }} as existing
-    on truncates.source_epoch = existing.source_epoch
-        and coalesce(
-            truncates.source_position > existing.source_position,
-            truncates.source_ts > existing.changed_at
-        )
-where
-    truncates.op = 't'
-    and truncates.source_position in ('{{ positions | join("', '") }}')
-    and {{ arrived | replace('ingest_', 'truncates.ingest_') }}
-    and {{ key }} is not null
-{%- endif -%}
+    }, 'fold_truncate.%s') }}
+from (
+    select
+        existing.{{ key }}, fold_truncate,
+        max_by(
+            {{ cdc_lakehouse._is_of_source('existing', 'fold_truncate') | indent(12) }},
+            struct(existing.source_epoch, existing.source_position, existing.changed_at)
+        ) as fold_is_of_source
+    from {{ truncates | indent(4) }} as truncates
+    inner join {{ rows | indent(4) }} as existing
+        on {{ cdc_lakehouse._is_before('existing', 'fold_truncate') | indent(8) }}
+    group by existing.{{ key }}, fold_truncate
+)
+where fold_is_of_source
 {%- endmacro %}

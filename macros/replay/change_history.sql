@@ -23,14 +23,9 @@
     {%- endset -%}
     {%- do cdc_lakehouse.run_statement(create_temporary_view(events, query)) -%}
 {%- endif -%}
-select `{{ cdc_lakehouse.event_columns(table) | join('`, `') }}`
-from {{ events }}
-where {{ key }} is not null and {{ bound }}
-{{ cdc_lakehouse._truncated_rows(
-    table, events, bound, cdc_lakehouse.applied_truncates() if execute else []
-) }}
-{%- for position in cdc_lakehouse.complete_snapshots(table['bronze']) if execute %}
+{{ cdc_lakehouse._decided_events(table, events, key ~ ' is not null and ' ~ bound) }}
+{%- for point in cdc_lakehouse.complete_snapshots(table['bronze']) if execute %}
 union all
-{{ cdc_lakehouse._missing_rows(events, table, position, bound) }}
+{{ cdc_lakehouse._missing_rows(events, table, point, bound) }}
 {%- endfor %}
 {%- endmacro %}

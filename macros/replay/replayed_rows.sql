@@ -32,7 +32,7 @@
         {%- set query -%}
             select
                 begun.{{ key }}, fold_bound_epoch, fold_bound_position,
-                min(ended.{{ key }}) as previous_key, max(ended.ingest_batch) as ended_batch,
+                min(ended.{{ key }}) as fold_previous_key, max(ended.ingest_batch) as fold_ended_batch,
                 max(ended.changed_at) as fold_bound_at
             from ({{ begun }}) as begun
             inner join ({{ cdc_lakehouse.change_events(table['bronze_relation'], table, of_begun) }}) as ended
@@ -43,19 +43,19 @@
         {%- set previous = cdc_lakehouse.scratch_rows('previous_' ~ step, query)
             if run_query(begun ~ ' limit 1').rows else none -%}
         {%- if previous and run_query('select 1 from ' ~ previous ~ ' limit 1').rows -%}
-            {%- set wanted = '(select previous_key as ' ~ key ~ ' from ' ~ previous ~ ')' -%}
+            {%- set wanted = '(select fold_previous_key as ' ~ key ~ ' from ' ~ previous ~ ')' -%}
             {%- set history -%}
                 select
                     {%- for column in cdc_lakehouse.event_columns(table) if column != 'ingest_batch' %}
                     {{ 'previous.' if column == table['key'] else 'history.' }}`{{ column }}`,
                     {%- endfor %}
-                    greatest(history.ingest_batch, previous.ended_batch) as ingest_batch,
+                    greatest(history.ingest_batch, previous.fold_ended_batch) as ingest_batch,
                     previous.fold_bound_epoch,
                     previous.fold_bound_position,
                     previous.fold_bound_at
                 from ({{ cdc_lakehouse.change_history('events_' ~ step, table, wanted) }}) as history
                 inner join {{ previous }} as previous
-                    on history.{{ key }} = previous.previous_key
+                    on history.{{ key }} = previous.fold_previous_key
             {%- endset -%}
             {%- do rows.append(cdc_lakehouse.scratch_rows(
                 'replay_' ~ step, cdc_lakehouse.folded_rows(history, table, is_bounded=true)

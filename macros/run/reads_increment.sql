@@ -8,10 +8,10 @@
         {{ return(false) }}
     {%- endif -%}
     {%- set read = cdc_lakehouse._bronze_tables_of(model) -%}
-    {%- for bronze_table, positions in cdc_lakehouse.decisions('complete_snapshots').items()
+    {%- for bronze_table, points in cdc_lakehouse.decisions('complete_snapshots').items()
         if bronze_table in read -%}
         {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
-        {%- if positions | reject('in', taken) | list -%}{{ return(false) }}{%- endif -%}
+        {%- if points | reject('in', cdc_lakehouse._points(taken, 0)) | list -%}{{ return(false) }}{%- endif -%}
     {%- endfor -%}
     {{ return(true) }}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#
     How far this run reads each bronze table that a selected model reads, by its name: `upper`
-    (an `ingest_batch`, 0 where it is empty) and `truncates`, the positions of those that no
+    (an `ingest_batch`, 0 where it is empty) and `truncates`, the points of those that no
     model has read yet. Fixed at the start, so that all models agree while the ingest goes on. A
     table is read from where its selected readers are, or else the furthest of all: the cost
     follows what is new.
@@ -19,9 +19,10 @@
         {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
         {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
             {%- set recorded = cdc_lakehouse.progress(node) -%}
-            {%- for id in cdc_lakehouse._reads(node)['tables'] if id in graph.sources -%}
-                {%- set name = graph.sources[id].name -%}
-                {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
+            {%- for id in node.depends_on.nodes if id in graph.nodes -%}
+                {%- for _, name in graph.nodes[id].sources or [] -%}
+                    {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
+                {%- endfor -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
@@ -32,7 +33,7 @@
             select
                 '{{ name }}', max(ingest_batch),
                 to_json(sort_array(collect_set(named_struct(
-                    'position', source_position, 'id', event_id, 'relation', '{{ table }}',
+                    'point', concat_ws('@', source_epoch, source_position), 'id', event_id, 'relation', '{{ table }}',
                     'table', bronze_table, 'topic', table_topic, 'rows', row_count
                 ))))
             from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
@@ -47,15 +48,12 @@
                 {#- they become text of statements #}
                 and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
             {%- else -%}
-            {#- the quarantine has records, no events -#}
-            {%- set events = cdc_lakehouse.bronze_events(table) if name != 'rejected_events' else
-                '(select *, string(null) as op, string(null) as source_position from ' ~ table ~ ')' -%}
             {%- set lower = read_to['selected'][name] | min if name in read_to['selected']
                 else read_to['others'].get(name, [0]) | max -%}
             select
                 '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
-                to_json(collect_set(case when op = 't' then source_position end))
-            from {{ events | indent(12) }}
+                to_json(collect_set(case when op = 't' then concat_ws('@', source_epoch, source_position) end))
+            from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
             where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
             {%- endif -%}
         {%- endset -%}
@@ -63,8 +61,15 @@
     {%- endfor -%}
     {%- set bounds = {} -%}
     {%- for name, upper, found in (run_query(queries | join(' union all ')) if queries else []) -%}
-        {%- set kind = 'markers' if name == 'complete_snapshots' else 'truncates' -%}
-        {%- do bounds.update({name: {'upper': upper | int, kind: fromjson(found)}}) -%}
+        {%- set found = fromjson(found) -%}
+        {%- if name != 'complete_snapshots' -%}
+            {%- do bounds.update({name: {'upper': upper | int, 'truncates': cdc_lakehouse._points(found)}}) -%}
+        {%- else -%}
+            {%- for marker in found -%}
+                {%- do marker.update({'point': cdc_lakehouse._points([marker['point']])[0]}) -%}
+            {%- endfor -%}
+            {%- do bounds.update({name: {'upper': upper | int, 'markers': found}}) -%}
+        {%- endif -%}
     {%- endfor -%}
     {#- at once: other threads read it meanwhile -#}
     {%- do memory.update(bounds) -%}

@@ -3,9 +3,9 @@
 What an increment contains decides which of the fold's ways it takes. So each lane has a
 table of its own, in the same builds: plain updates; deletes and key changes; TOASTed
 columns; snapshot reads; late and repeated records; no offsets; several partitions; a key
-of two columns; values that their types cannot hold; everything at once (the project's own
-orders, with their lines). The stories
-of the contract are among them, each in the lane that has no more than it needs.
+of two columns; values that their types cannot hold; restored sources, recreated topics and
+clocks that go back; everything at once (the project's own orders, with their lines). The
+stories of the contract are among them, each in the lane that has no more than it needs.
 After every batch each row is compared with the reference fold in plain Python
 (tests/support/reference.py) over the events that have arrived. Here in a first build and
 one increment; ``tests/servers/test_history_seeds.py`` takes three batches and a full

@@ -232,7 +232,7 @@ def test_build_of_one_table_warns_of_no_other(builds: Builds) -> None:
 
 def test_undecided_truncate_stops_the_build(builds: Builds) -> None:
     assert not builds.stopped["success"]
-    assert "bronze.cdc_events holds a TRUNCATE at position 000000000000012c" in messages(
+    assert "bronze.cdc_events holds a TRUNCATE at position 0@000000000000012c" in messages(
         builds.stopped
     )
     assert not builds.wrongly_decided["success"]

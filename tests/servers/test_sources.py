@@ -25,12 +25,12 @@ TRUNCATE, SNAPSHOT = 20_200, 20_300
 def change(lane: Lane, op: str, key: int, lsn: int, offset: int, name: str = "A") -> Record:
     row = {"order_id": key, "customer_id": name}
     value = flattened(op, row, lsn, table=lane.source_table, connector=lane.connector)
-    return record({"order_id": key}, value, offset, lane.topic)
+    return record({"order_id": key}, value, offset, lane.topics[0])
 
 
 def truncate(lane: Lane, lsn: int, offset: int) -> Record:
     value = envelope("t", None, lsn, table=lane.source_table, connector=lane.connector)
-    return record(None, value, offset, lane.topic)
+    return record(None, value, offset, lane.topics[0])
 
 
 def variables(**values: Any) -> tuple[str, str]:
@@ -101,7 +101,7 @@ def steps(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Steps:
 
     steps.ingest(lambda lane: change(lane, "u", 6, 15, 6, "B"))
     steps.build("restored")
-    epochs = "".join(f'"{lane.topic}" = 1\n' for lane in OTHERS)
+    epochs = "".join(f'"{lane.topics[0]}" = 1\n' for lane in OTHERS)
     topics.write_text(f"{steps.topics}[epochs]\n{epochs}")
     steps.ingest(lambda lane: change(lane, "u", 6, 25, 7, "C"))
     steps.build("in a new epoch")
@@ -115,7 +115,7 @@ def test_undecided_truncate_stops_the_build(steps: Steps) -> None:
     """It names the first; the position can be copied from it."""
     text = steps.said["stopped"]
     places = [position_at(other.connector, TRUNCATE) for other in OTHERS]
-    assert any(f'{{"{place}": apply}}' in text for place in places)
+    assert any(f'{{"0@{place}": apply}}' in text for place in places)
 
 
 @by_connector

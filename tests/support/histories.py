@@ -32,6 +32,7 @@ from tests.support.reference import Event
 
 BATCHES = 3
 KEYS = 3
+DAY_MS = 86_400_000
 KEYS_A_HISTORY = 10
 LSNS_A_HISTORY = 1_000
 COLUMNS = ("customer_id", "shipped_date", "employee", "order_items")
@@ -40,6 +41,8 @@ PRODUCTS = (11, 42, 72)
 
 WRITES = ("write",)
 DELETES = (*WRITES, "delete", "rekey", "rekey")
+EPOCHS = 3
+GENERATIONS = 3
 READS = ("snapshot", "open snapshot", "blocking snapshot", "incremental snapshot", "gap")
 
 # A text where a date is declared.
@@ -59,6 +62,7 @@ class Lane:
         has_composite_key: whether the key is two columns.
         connector: whose positions its records have; they count as LSNs do.
         has_odd_values: whether the source has dates that are none.
+        has_clock: whether the source's clock stands still, and is set back.
     """
 
     name: str
@@ -69,6 +73,7 @@ class Lane:
     has_composite_key: bool = False
     connector: str = "postgresql"
     has_odd_values: bool = False
+    has_clock: bool = False
 
     @property
     def source_table(self) -> str:
@@ -76,9 +81,12 @@ class Lane:
         return "cdc_events" if self.name == "everything" else f"lane_{self.name}"
 
     @property
-    def topic(self) -> str:
-        """The topic of its records."""
-        return TOPIC if self.name == "everything" else f"lanes.public.{self.source_table}"
+    def topics(self) -> tuple[str, ...]:
+        """The topic of each epoch's records."""
+        if self.name == "everything":
+            return (TOPIC,)
+        epochs = range(EPOCHS if "restore" in self.steps else 1)
+        return tuple(f"lanes{number or ''}.public.{self.source_table}" for number in epochs)
 
     @property
     def silver_table(self) -> str:
@@ -116,6 +124,15 @@ LANES = (
         connector="sqlserver",
     ),
     Lane("odd_values", (*DELETES, *READS), leaves_out=True, has_odd_values=True),
+    Lane(
+        "mixed",
+        (*DELETES, *READS, "restore", "recreate", "resend"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+        has_odd_values=True,
+        has_clock=True,
+    ),
     Lane(
         "everything",
         (*DELETES, *READS, "resend"),
@@ -213,6 +230,7 @@ class Outcome:
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
         past: after each change the LSN, the time in milliseconds, and the source's rows.
+        snapshots: the topic, epoch and position of each that is said to be complete.
     """
 
     batches: list[list[Event]]
@@ -220,6 +238,7 @@ class Outcome:
     lane: Lane
     history: History | None = None
     past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
+    snapshots: tuple[tuple[str, int, int], ...] = ()
 
 
 def play(history: History, lane: Lane) -> Outcome:
@@ -260,9 +279,11 @@ class _Source:
     def __init__(self, lane: Lane) -> None:
         self.lane = lane
         self.rows: dict[int, Row] = {}
-        self.logs: dict[int, list[Event]] = {}
+        self.logs: dict[tuple[int, int, int], list[Event]] = {}
         self.all: list[Event] = []
         self.lsn = 10
+        self.epoch = 0
+        self.generation = 0
         self.time = 0
         self.past: list[tuple[int, int, dict[int, Row]]] = []
 
@@ -287,18 +308,45 @@ class _Source:
             some = {key: row for key, row in self.rows.items() if not step.bit(key)}
             self._read(some, None)
         elif step.kind == "resend":
-            log = self.logs.get(step.key % (self.lane.partitions or 1), [])
-            for event in log[len(log) - step.number % (len(log) + 1) :]:
-                self._send(event)
+            self._resend(step)
+        elif step.kind == "restore":
+            # The log starts again, with or without changes that nobody captured.
+            if self.epoch < EPOCHS - 1:
+                self.epoch += 1
+                self.lsn = 10 + step.number % 5
+                if step.bit(1):
+                    self.take(replace(step, kind="gap"))
+        elif step.kind == "recreate":
+            if self.generation < GENERATIONS - 1:
+                self.generation += 1
+                if step.bit(1):
+                    self._snapshot(step, [])
         else:
             for event in self._change(step):
                 self._send(event)
 
-    def _send(self, event: Event) -> None:
+    def _resend(self, step: Step) -> None:
+        """Send the end of a log again, or of one before, whose reads are not sent anew."""
+        epoch = max(0, self.epoch - step.bit(7))
+        generation = max(0, self.generation - step.bit(6))
+        log = self.logs.get((epoch, generation, step.key % (self.lane.partitions or 1)), [])
+        for event in log[len(log) - step.number % (len(log) + 1) :]:
+            if generation == self.generation or not event.is_read:
+                self._send(event, epoch)
+
+    def _send(self, event: Event, epoch: int | None = None) -> None:
         partition = event.key % (self.lane.partitions or 1)
-        log = self.logs.setdefault(partition, [])
+        epoch = self.epoch if epoch is None else epoch
+        log = self.logs.setdefault((epoch, self.generation, partition), [])
         offset = len(log)
-        event = replace(event, partition=partition, offset=offset, event_id=f"{offset:06d}")
+        event = replace(
+            event,
+            partition=partition,
+            offset=offset,
+            event_id=f"{offset:06d}",
+            epoch=epoch,
+            generation=self.generation,
+        )
         log.append(event)
         self.all.append(event)
 
@@ -336,7 +384,8 @@ class _Source:
         step: Step | None = None,
     ) -> Event:
         self.lsn += 3
-        self.time += 1
+        goes_back = self.lane.has_clock and step is not None
+        self.time += (1, 0, -3, 5)[step.number % 4] if goes_back and step else 1
         missing: frozenset[str] = frozenset()
         if self.lane.leaves_out and before is not None and step is not None:
             missing = frozenset(
@@ -450,7 +499,7 @@ class Placed:
 
     def _record(self, event: Event) -> Record:
         base = self.number * LSNS_A_HISTORY
-        wide = self.first_key + event.key
+        wide = self.first_key + (event.key or 0)
         key = {"order_id": wide}
         if self.outcome.lane.has_composite_key:
             key["part"] = wide % 7
@@ -459,19 +508,21 @@ class Placed:
         lsn = None if event.lsn is None else event.lsn + base
         history = self.outcome.history
         is_flat = history is None or history.form == "flattened"
-        form = flattened if is_flat else envelope
+        form = flattened if is_flat and event.op != "t" else envelope
         lane = self.outcome.lane
-        value = form(event.op, row, lsn, event.time, lane.source_table, lane.connector)
+        table = event.table or lane.source_table
+        value = form(event.op, row, lsn, event.time, table, lane.connector)
         offset = None if event.offset is None else event.offset + base
         # A record may come without a key, which the row has, too.
         has_key = lane.name != "everything" or (event.offset or 0) % 7 != 3
+        has_key &= event.op != "t"
         return kafka_record(
             key if has_key else None,
             value,
             offset,
-            self.outcome.lane.topic,
+            event.topic or lane.topics[event.epoch],
             event.partition,
-            event.time,
+            START_MS + DAY_MS * event.generation,
         )
 
     def __str__(self) -> str:
@@ -479,13 +530,13 @@ class Placed:
         for number, batch in enumerate(self.outcome.batches):
             lines.append(f"  batch {number} brings")
             for event in batch:
-                where = f"{event.partition}/{event.offset}"
+                where = f"{event.generation}/{event.partition}/{event.offset}"
                 values = " ".join(f"{k}={v}" for k, v in sorted(event.values.items()))
                 without = f" without {', '.join(sorted(event.missing))}" * bool(
                     event.missing
                 )
                 lines.append(
-                    f"    {where:>5} {event.op} key {event.key} lsn {event.lsn}"
+                    f"    {where:>7} {event.op} key {event.key} {event.epoch}@{event.lsn}"
                     f" t {event.time - START_MS}{without} {values}"
                     f"{' with an odd date' * bool(event.untyped)}"
                 )

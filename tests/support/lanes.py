@@ -12,6 +12,8 @@ from typing import Any
 
 from tests.support.histories import (
     COLUMNS,
+    DAY_MS,
+    GENERATIONS,
     KEYS,
     LANES,
     LSNS_A_HISTORY,
@@ -24,8 +26,8 @@ from tests.support.histories import (
 )
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
-from tests.support.records import Row, position_at
-from tests.support.reference import NOWHERE, Period, Version, fold, periods
+from tests.support.records import START_MS, Row, position_at
+from tests.support.reference import NOWHERE, Period, Version, decided, fold, periods
 from tests.support.tables import Tables
 
 MODELS = ("-s", "path:models")
@@ -40,7 +42,10 @@ OWN_MODELS = (
     "silver/_position_columns.md",
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
-WITH_HISTORY = ("toast", "reads", "composite", "everything")
+WITH_HISTORY = (
+    *("toast", "reads", "composite", "mixed", "everything"),
+    *("emptied", "read_again"),
+)
 STAGING = """{{{{ config(meta={{
     'key': '{key}',{key_columns}
     'columns': {{
@@ -82,7 +87,7 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
     topics = []
     for lane in lanes:
         tables.append({"name": lane.source_table})
-        topics.append(f'"{lane.topic}" = "{lane.source_table}"\n')
+        topics += [f'"{topic}" = "{lane.source_table}"\n' for topic in lane.topics]
         if lane.name == "everything":
             for name in OWN_MODELS:
                 shutil.copy(PROJECT / "models" / name, folder / "models" / name)
@@ -108,9 +113,18 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
     # YAML takes JSON as it is.
     (folder / "models/sources.yml").write_text(json.dumps({"sources": [source]}))
     # Each history has offsets and times of its own, so that of all of them offsets do not
-    # rise with time.
-    once = ["[recreated]\n", *(f'"{lane.topic}" = []\n' for lane in lanes)]
-    (folder / "topics.toml").write_text("".join(["[topics]\n", *topics, *once]))
+    # rise with time: a day of its own tells a generation.
+    noon = dt.datetime.fromtimestamp((START_MS + DAY_MS // 2) / 1000, dt.UTC)
+    days = [noon + dt.timedelta(days=each) for each in range(GENERATIONS - 1)]
+    times = ", ".join(day.isoformat() for day in days)
+    once = ["[recreated]\n"]
+    epochs = ["[epochs]\n"] * any("restore" in lane.steps for lane in lanes)
+    for lane in lanes:
+        for epoch, topic in enumerate(lane.topics):
+            once.append(f'"{topic}" = [{times if "recreate" in lane.steps else ""}]\n')
+            if epoch:
+                epochs.append(f'"{topic}" = {epoch}\n')
+    (folder / "topics.toml").write_text("".join(["[topics]\n", *topics, *once, *epochs]))
     return folder
 
 
@@ -176,15 +190,13 @@ def differences(
 ) -> Iterator[tuple[Lane, Difference]]:
     """Deliver histories batch by batch, and compare every lane after each of them.
 
-    After a full refresh every column is the one of the increments, also what a row only
-    remembers of its key. The arguments are those of ``run_lanes``.
+    After a full refresh of all every column is the one of the increments, also what a row
+    only remembers of its key. The arguments are those of ``run_lanes``.
     """
     placed = {
         lane: [Placed(number, each) for number, each in enumerate(of_lane)]
         for lane, of_lane in outcomes.items()
     }
-    *_, last = placed
-    refreshed = ("-s", f"stg_{last.silver_table}+")
     batches = max(len(o.batches) for of_lane in outcomes.values() for o in of_lane)
     for batch in range(batches + refreshes):
         if batch < batches:
@@ -198,24 +210,19 @@ def differences(
             assert ingested.code == 0, ingested.err
             lake.dbt("run", *MODELS, project=project)
         else:
-            before = _by_key(lake.tables, last)
-            history = _history(lake.tables, last) if last.name in WITH_HISTORY else {}
-            # It does not ask what the events are, so that one lane shows it for all.
-            lake.dbt("run", "--full-refresh", *refreshed, project=project)
+            before = {lane: _stored(lake.tables, lane) for lane in placed}
+            lake.dbt("run", "--full-refresh", *MODELS, project=project)
         for lane, of_lane in placed.items():
-            if batch == batches and lane is not last:
-                continue
             for difference in compare(lake.tables, lane, of_lane, batch):
                 yield lane, difference
-    if refreshes:
-        after = _by_key(lake.tables, last)
-        for each in placed[last]:
-            texts = list(_refreshed_otherwise(each, before, after))
-            if last.name in WITH_HISTORY:
-                now = _history(lake.tables, last)
-                texts += _refreshed_history_otherwise(each, history, now)
+    for lane, of_lane in placed.items() if refreshes else ():
+        rows, history = before[lane]
+        after, now = _stored(lake.tables, lane)
+        for each in of_lane:
+            texts = list(_refreshed_otherwise(each, rows, after))
+            texts += _refreshed_history_otherwise(each, history, now)
             if texts:
-                yield last, Difference(each, batches, texts)
+                yield lane, Difference(each, batches, texts)
 
 
 def compare(
@@ -236,6 +243,7 @@ def compare(
             histories.setdefault(version[key_column(lane)], []).append(version)
     for each in placed:
         arrived = [event for part in each.outcome.batches[: batch + 1] for event in part]
+        arrived = decided(arrived, each.outcome.snapshots)
         expected = fold(arrived, COLUMNS)
         texts: list[str] = []
         for key in sorted(expected):
@@ -258,6 +266,12 @@ def _by_key(tables: Tables, lane: Lane) -> dict[Any, Row]:
     return {
         row[key_column(lane)]: row for row in tables.rows(f"silver.{lane.silver_table}")
     }
+
+
+def _stored(tables: Tables, lane: Lane) -> tuple[dict[Any, Row], dict[Any, Row]]:
+    """A lane's rows, and the versions of its history."""
+    history = _history(tables, lane) if lane.name in WITH_HISTORY else {}
+    return _by_key(tables, lane), history
 
 
 def _history(tables: Tables, lane: Lane) -> dict[Any, Row]:

@@ -10,6 +10,12 @@ they are the values of the row that the delete at the same LSN ended.
 
 A value that its column's type cannot hold is null, whatever the column had before.
 
+A truncate (``op`` t, without a key) is a delete of each key whose newest event before it is
+of its topic and source table; a read that was taken after it stands behind that delete. A
+complete snapshot is a read, of a row that is gone, of each key of its topic that it lacks:
+one with an event before it, none of its reads, and no event of a transaction that was open
+when it was taken.
+
 A read of a blocking snapshot may overtake changes: it has seen them, and they are delivered
 behind it. Where the key has an earlier event of the epoch, or the first of them creates
 the row, such a read is no version of the history, and has no value of a column that an
@@ -28,7 +34,7 @@ from typing import Any
 
 Value = Any
 Values = Mapping[str, Value]
-Place = tuple[int, float, int, float, int, str]
+Place = tuple[int, float, int, int, float, int, str]
 
 NOWHERE = float("-inf")
 
@@ -39,7 +45,7 @@ class Event:
 
     Attributes:
         key: of the row.
-        op: c, u, d or r.
+        op: c, u, d or r; or t of a truncate, which is of no key.
         lsn: its position; None of a read of an incremental snapshot.
         time: when the source made the change, in milliseconds.
         values: of the columns that it brings; nothing of a delete.
@@ -47,6 +53,11 @@ class Event:
         partition: of Kafka's; None where the position is unknown.
         offset: in the partition; None where it is unknown.
         epoch: of the source.
+        generation: of the topic; a higher one was delivered later.
+        topic: that it came in, of which its partition is one.
+        table: at the source; "" where the event does not say.
+        behind: of a read the highest position of a truncate that it was taken after.
+        is_gone: whether a complete snapshot lacked the row: a read of none.
         event_id: tells two events apart that have no position.
         untyped: the columns whose value their type cannot hold: None in ``values``.
     """
@@ -60,6 +71,11 @@ class Event:
     partition: int | None = 0
     offset: int | None = None
     epoch: int = 0
+    generation: int = 0
+    topic: str = ""
+    table: str = ""
+    behind: float = NOWHERE
+    is_gone: bool = False
     event_id: str = ""
     untyped: frozenset[str] = frozenset()
 
@@ -72,7 +88,26 @@ class Event:
     def identity(self) -> tuple[Any, ...]:
         """The same for every delivery of one event in a partition."""
         when = self.time if self.is_read else None
-        return (self.key, self.epoch, self.partition, self.is_read, self.lsn, when)
+        log = (self.topic, self.generation, self.partition)
+        return (self.key, self.epoch, log, self.is_read, self.lsn, when, self.is_deleted)
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether the source has no such row any more."""
+        return self.op == "d" or self.is_gone
+
+    def is_before(self, truncate: Event) -> bool:
+        """Whether a truncate took its row away."""
+        if self.epoch != truncate.epoch:
+            return self.epoch < truncate.epoch
+        if self.lsn is not None:
+            return self.lsn < (truncate.lsn or 0)
+        at, its = [
+            (each.topic, each.generation, each.partition) for each in (self, truncate)
+        ]
+        if at == its and self.offset is not None and truncate.offset is not None:
+            return self.offset < truncate.offset
+        return self.time < truncate.time
 
 
 @dataclass(frozen=True)
@@ -94,7 +129,7 @@ class Version:
     @property
     def is_deleted(self) -> bool:
         """Whether the source has no such row any more."""
-        return self.event.op == "d"
+        return self.event.is_deleted
 
 
 @dataclass(frozen=True)
@@ -162,17 +197,142 @@ def place(event: Event, versions: list[Event]) -> Place:
                 other.lsn
                 for other in versions
                 if not other.is_read
-                and (other.epoch, other.partition) == (event.epoch, event.partition)
+                and other.epoch == event.epoch
                 and other.lsn is not None
-                and other.offset is not None
-                and other.offset < (event.offset or 0)
+                and _is_delivered_before(other, event)
             ),
             default=NOWHERE,
         )
         # Only what was committed before it was delivered before it.
         lsn = min(lsn, float("inf") if event.lsn is None else event.lsn)
+        lsn = max(lsn, event.behind)
     offset = NOWHERE if event.offset is None else event.offset
-    return (event.epoch, lsn, after, offset, event.time, event.event_id)
+    # Of a change that was delivered in several generations the first counts.
+    generation = event.generation if event.is_read else -event.generation
+    return (event.epoch, lsn, after, generation, offset, event.time, event.event_id)
+
+
+def _is_delivered_before(event: Event, read: Event) -> bool:
+    if event.generation != read.generation or event.offset is None:
+        return event.generation < read.generation
+    is_same = (event.topic, event.partition) == (read.topic, read.partition)
+    return is_same and event.offset < (read.offset or 0)
+
+
+def decided(
+    events: Iterable[Event], snapshots: Iterable[tuple[str, int, int]]
+) -> list[Event]:
+    """The events with what truncates among them and complete snapshots come to.
+
+    Args:
+        events: those that have arrived; truncates are applied.
+        snapshots: the topic, epoch and position of each complete snapshot.
+    """
+    arrived = first_deliveries(events)
+    truncates = [event for event in arrived if event.op == "t"]
+    changes = [event for event in arrived if event.op != "t"]
+    by_key: dict[Any, list[Event]] = defaultdict(list)
+    for event in changes:
+        by_key[event.key].append(event)
+    found: list[Event] = []
+    for key, of_key in by_key.items():
+        for truncate in truncates:
+            before = [each for each in of_key if each.is_before(truncate)]
+            if before and _is_of(max(before, key=_at), truncate):
+                gone = replace(truncate, key=key, op="d", partition=None, offset=None)
+                found.append(gone)
+        for topic, epoch, lsn in snapshots:
+            reads = [
+                each
+                for each in changes
+                if each.is_read
+                and (each.topic, each.epoch, each.lsn) == (topic, epoch, lsn)
+            ]
+            if reads and _is_lacking(of_key, reads):
+                found.append(_gone(key, of_key, reads))
+    return [_behind(event, truncates) for event in changes] + found
+
+
+def _at(event: Event) -> tuple[float, ...]:
+    return (event.epoch, NOWHERE if event.lsn is None else event.lsn, event.time)
+
+
+def _is_of(event: Event, truncate: Event) -> bool:
+    return (event.topic, event.table) == (truncate.topic, truncate.table)
+
+
+def _behind(event: Event, truncates: list[Event]) -> Event:
+    if not event.is_read:
+        return event
+    behind = [
+        each.lsn or 0
+        for each in truncates
+        if each.epoch == event.epoch and _is_of(event, each) and not event.is_before(each)
+    ]
+    return replace(event, behind=max(behind, default=NOWHERE))
+
+
+def _first_offset(event: Event, reads: list[Event]) -> float | None:
+    """Where the snapshot begins in the partition of an event."""
+    return min(
+        (
+            read.offset
+            for read in reads
+            if read.offset is not None
+            and (read.generation, read.partition) == (event.generation, event.partition)
+        ),
+        default=None,
+    )
+
+
+def _is_lacking(of_key: list[Event], reads: list[Event]) -> bool:
+    snapshot = reads[0]
+    generation = max(read.generation for read in reads)
+    taken_at = max(read.time for read in reads)
+    is_known = False
+    for event in of_key:
+        if event.topic != snapshot.topic or event.epoch > snapshot.epoch:
+            continue
+        begin = _first_offset(event, reads)
+        is_behind = (
+            event.time > taken_at
+            if begin is None or event.offset is None
+            else event.offset > begin
+        )
+        is_now = event.epoch == snapshot.epoch
+        if is_now and event.is_read and event.lsn == snapshot.lsn:
+            return False
+        if is_now and event.lsn is not None and event.lsn >= (snapshot.lsn or 0):
+            continue
+        if is_now and event.lsn is None and event.generation > generation:
+            continue
+        if is_now and is_behind and event.generation == generation:
+            # A read without a position was taken later; a change was not committed yet.
+            if event.lsn is not None:
+                return False
+            continue
+        is_known = True
+    return is_known
+
+
+def _gone(key: Any, of_key: list[Event], reads: list[Event]) -> Event:
+    """The read that a complete snapshot has of a row that it lacks."""
+    begins = {
+        event.partition: begin
+        for event in of_key
+        if (begin := _first_offset(event, reads)) is not None
+    }
+    partition, offset = max(begins.items(), default=(None, None), key=lambda each: each[1])
+    return replace(
+        reads[0],
+        key=key,
+        time=max(read.time for read in reads),
+        values={},
+        partition=partition,
+        offset=None if offset is None else int(offset),
+        is_gone=True,
+        event_id=f"snapshot-{key}",
+    )
 
 
 class _Fold:
@@ -208,7 +368,7 @@ class _Fold:
     def _version(self, key: Any) -> Version:
         history = self.histories[key]
         newest = history[-1]
-        if newest.op == "d":
+        if newest.is_deleted:
             nothing = dict.fromkeys(self.columns)
             return Version(newest, nothing, frozenset(), self.lsns[key])
         values = {
@@ -230,7 +390,7 @@ class _Fold:
             lsns = [self._lsn(key, each) for each in later if each.epoch == event.epoch]
             lsn = lsns[0] and min(each for each in lsns if each is not None)
             turn: Any = {"valid_to": time, "to_lsn": lsn, "to_epoch": event.epoch}
-            if event.op == "d":
+            if event.is_deleted:
                 if before is not None:
                     found[-1] = replace(found[-1], **turn)
                 before = None
@@ -285,7 +445,7 @@ class _Fold:
             event = history[at]
             if self._is_overtaking(key, at, column):
                 continue
-            if event.op == "d":
+            if event.is_deleted:
                 return None
             if column not in event.missing:
                 return event.values.get(column)
