@@ -42,7 +42,7 @@ READING = {"test", "show", "compile", "generate", "freshness", "snapshot-freshne
 BUILDING = {"build", "run"}
 WRITING = {*BUILDING, "seed", "snapshot", "clone", "retry", "run-operation"}
 # The operations that write what the ingest writes, or may.
-WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions"}
+WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions", "run_statement"}
 
 # This machine's locks, which end with the process, and those that all machines ask for.
 _here = ExitStack()

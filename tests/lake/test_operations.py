@@ -22,7 +22,7 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project
-from tests.support.records import TOPIC, Record, envelope, record
+from tests.support.records import TOPIC, Record, envelope, flattened, record
 from tests.support.scenario import Scenario, customer, live, order, product
 
 pytestmark = pytest.mark.thorough
@@ -370,12 +370,12 @@ def files(lake: Lake, table: str) -> list[Path]:
     return list(lake.tables.path(table).rglob("*.parquet"))
 
 
-def keys_in_files(lake: Lake, table: str) -> set[str]:
-    """The keys that any of them holds."""
+def values_in_files(lake: Lake, table: str, column: str) -> set[str]:
+    """The values of a column that any of them holds."""
     return {
-        key
+        value
         for file in files(lake, table)
-        for key in pq.read_table(file, columns=["key"])["key"].to_pylist()
+        for value in pq.read_table(file, columns=[column])[column].to_pylist()
     }
 
 
@@ -391,14 +391,30 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     query = "using parquet select * from silver.products"
     lake.sql(f"insert overwrite directory '{scratch}' {query}")
     assert lake.tables.count_scratch_rows() > 0
-    key = '{"product_id":1}'
+    # Product 1 has an event without Kafka's key, and a record that is no event; 'x1' is
+    # quoted where its event is rejected.
+    topic, key = "demo.datalake.products", '{"product_id":1}'
+    keyless = product("u", 1, 1_100, 30) | {"key": None}
+    no_event = record({"product_id": 1}, {"product_name": "Chai"}, 31, topic=topic)
+    unusable = flattened("u", {"product_id": "x1"}, 1_200, table="products")
+    lake.land([keyless, no_event, record({"product_id": "x1"}, unusable, 32, topic=topic)])
+    lake.ingest()
+    lake.dbt("run", "-s", "stg_products", "products", "rejected_rows")
     events = lake.rows("bronze.products")
     assert key in {row["key"] for row in events}
     operate("erase_key", table="products", key=key)
+    operate("erase_key", table="products", key='{"product_id":"x1"}')
     left = lake.rows("bronze.products")
-    assert left == [row for row in events if row["key"] != key]
+    assert left == [row for row in events if row["key"] == '{"product_id":2}']
     assert lake.tables.properties("bronze.products")["hoodie.table.version"] == "6"
-    assert key not in keys_in_files(lake, "bronze.products")
+    assert values_in_files(lake, "bronze.products", "key") == {'{"product_id":2}'}
+    assert key not in values_in_files(lake, "bronze.rejected_events", "key")
+    assert "product_id: 'x1' is no int" not in values_in_files(
+        lake, "silver.rejected_rows", "reason"
+    )
+    assert "order_id: 'x1' is no int" in values_in_files(
+        lake, "silver.rejected_rows", "reason"
+    )
     assert lake.tables.count_scratch_rows() == 0
 
     orders = lake.rows("silver.orders")
@@ -406,6 +422,15 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     operate("remove_versions", table="silver.orders")
     assert len(files(lake, "silver.orders")) == 1
     assert lake.rows("silver.orders") == orders
+    # A delete is in a log of a merge-on-read table, and its row in the file.
+    lake.sql(
+        "create table silver.logged using hudi"
+        " tblproperties (type = 'mor', primaryKey = 'key')"
+        " as select explode(array('kept', 'erased')) as key"
+    )
+    lake.sql("delete from silver.logged where key = 'erased'")
+    operate("remove_versions", table="silver.logged")
+    assert values_in_files(lake, "silver.logged", "key") == {"kept"}
 
     operate("drop_table", table="silver.products")
     lake.dbt("run", "-s", "products")

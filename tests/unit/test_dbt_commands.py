@@ -183,7 +183,9 @@ def test_only_projects_that_use_the_package_are_prepared(
     assert taken == takes
 
 
-@pytest.mark.parametrize("macro", ["erase_key", "cdc_lakehouse.drop_bronze_day"])
+@pytest.mark.parametrize(
+    "macro", ["erase_key", "cdc_lakehouse.drop_bronze_day", "run_statement"]
+)
 def test_operation_on_bronze_takes_the_ingests_locks(
     macro: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
