@@ -373,8 +373,15 @@ def statements(
             f"grant select on {names} to {quoted(connector.user)};",
         ]
     for table in tables:
-        kept = [each.name for each in table.columns if each.is_toasted]
-        if kept and not table.has_full_identity:
+        declared = connector.declaration(table)
+        carried = {declared.source_names.get(own, own) for own in declared.columns}
+        carried -= set(table.key)
+        kept = [
+            each.name
+            for each in table.columns
+            if each.name in carried and table.leaves_out(each)
+        ]
+        if kept:
             found += [
                 comment(f"{table}: an event lacks a long value that did not change, of"),
                 comment(f"{', '.join(kept)}; silver keeps the one that it has."),

@@ -61,6 +61,32 @@ def _parsed(text: Column, schema: str) -> Column:
     return F.from_json(text, schema, PARSER)
 
 
+# A number that a double would round, and JSON's other tokens, in Java's expressions. The
+# macro change_events has the same.
+LONG_NUMBER = r"-?(?:(?=[0-9.]{17})[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})"
+STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+NUMBER = r"[0-9-][0-9.eE+-]*+"
+UP_TO_LONG_NUMBER = rf'\G((?:[^"0-9-]++|{STRING}|(?!{LONG_NUMBER}){NUMBER})*+)({NUMBER})'
+
+
+def _with_marked_numbers(text: Column, mark: Column) -> Column:
+    """JSON whose long numbers are strings within marks; no mark, and it is as it was.
+
+    Spark takes a number with a point through a double.
+    """
+    marked = F.concat(F.lit('$1"'), mark, F.lit("$2"), mark, F.lit('"'))
+    return F.when(mark.isNull(), text).otherwise(
+        F.regexp_replace(text, F.lit(UP_TO_LONG_NUMBER), marked)
+    )
+
+
+def _unmarked(text: str) -> Column:
+    """The numbers of an object as they were before the mark of their line."""
+    begun = F.replace(F.col(text), F.concat(F.lit('"'), F.col("mark")), F.lit(""))
+    ended = F.replace(begun, F.concat(F.col("mark"), F.lit('"')), F.lit(""))
+    return F.when(F.col("mark").isNull(), F.col(text)).otherwise(ended)
+
+
 def _quoted(text: Column) -> Column:
     """A value for a reason, cut to a length that can be printed."""
     return F.concat(F.lit("'"), F.substring(text, 1, 60), F.lit("'"))
@@ -118,13 +144,19 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         (``{"key", "value", "headers", "metadata"}``, Lenses' ``store.envelope``) gives
         its parts, any other line is a value; so is an envelope that is no JSON, or whose
         place is no number. A value that the sink nested as JSON is the sink's text without
-        its white space.
+        its white space, each number but a short one of a double as it was written.
     """
     others = [name for name in lines.columns if name != "value"]
     line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
-    unwrapped = lines.select(
-        line.alias("line"), *others, _parsed(line, SINK_ENVELOPE).alias("sink")
-    ).where(F.length("line") > 0)
+    # Nothing else in a line can be its hash.
+    mark = F.when(F.col("line").rlike(rf"[ :,\[]{LONG_NUMBER}"), F.md5("line"))
+    marked = _with_marked_numbers(F.col("line"), F.col("mark"))
+    unwrapped = (
+        lines.select(line.alias("line"), *others)
+        .where(F.length("line") > 0)
+        .withColumn("mark", mark)
+        .withColumn("sink", _parsed(marked, SINK_ENVELOPE))
+    )
     parts = unwrapped.withColumn(
         "metadata",
         F.when(
@@ -146,8 +178,10 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         F.when(has_envelope, partition).alias("kafka_partition"),
         F.when(has_envelope, offset).alias("kafka_offset"),
         _time(number(F.col("metadata.timestamp"))).alias("kafka_timestamp"),
-        F.when(has_envelope, F.col("sink.key")).alias("key"),
-        F.when(has_envelope, F.col("sink.value")).otherwise(F.col("line")).alias("value"),
+        F.when(has_envelope, _unmarked("sink.key")).alias("key"),
+        F.when(has_envelope, _unmarked("sink.value"))
+        .otherwise(F.col("line"))
+        .alias("value"),
         F.col("line").alias("record"),
         F.lit(None).cast("bigint").alias("schema_id"),
         F.lit(None).cast("string").alias("decode_error"),

@@ -36,6 +36,7 @@ class Column:
             that no event brought: a default's, an identity's.
         is_later: whether a column before it was dropped, so that it may have taken the name
             of that one.
+        is_domain: whether the source has a name of its own for the type.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Column:
     is_toasted: bool = False
     has_default: bool = False
     is_later: bool = False
+    is_domain: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,10 @@ class Table:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    def leaves_out(self, column: Column) -> bool:
+        """Whether a change may lack a value of a column that it does not touch."""
+        return column.is_toasted and not self.has_full_identity
 
 
 @dataclass(frozen=True)
@@ -351,7 +357,12 @@ POSTGRESQL_COLUMNS = """
         not attnotnull,
         coalesce(col_description(attrelid, attnum), ''),
         attgenerated <> '',
-        attstorage in ('x', 'e'),
+        attstorage in ('x', 'e')
+        -- a value of up to 24 bytes stays in the row
+        and not (
+            bases.base in ('bit'::regtype, 'varbit'::regtype)
+            and greatest(atttypmod, bases.modifier) between 1 and 128
+        ),
         (atthasdef and attgenerated = '')
             or atthasmissing
             or attidentity <> ''
@@ -362,7 +373,8 @@ POSTGRESQL_COLUMNS = """
                 dropped.attrelid = pg_attribute.attrelid
                 and dropped.attisdropped
                 and dropped.attnum < pg_attribute.attnum
-        )
+        ),
+        atttypid <> bases.base
     from pg_attribute
     join pg_type as own_type on atttypid = own_type.oid
     join bases on atttypid = bases.oid and bases.typtype <> 'd'

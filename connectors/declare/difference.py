@@ -9,7 +9,7 @@ from typing import Any
 
 from connectors.declare.catalogue import Catalogue, Table
 from connectors.declare.connector import Connector
-from connectors.declare.models import own_name
+from connectors.declare.models import FULL, own_name
 from connectors.declare.project import Model
 from lake.errors import UserError
 
@@ -142,6 +142,7 @@ def _of_table(
         yield Difference(
             *(str(table), "key", model.name, "", ", ".join(key), ", ".join(table.key))
         )
+    left_out = {column.name for column in table.columns if table.leaves_out(column)}
     for name, own in of_source.items():
         type_now = expected.columns[own]
         if name not in at_source:
@@ -159,7 +160,8 @@ def _of_table(
             and described[own].is_later
             and connector.database == "postgresql"
         )
-        if may_be_another or not holds(declared, type_now):
+        lacks_identity = declared.endswith(FULL) and name in left_out
+        if may_be_another or lacks_identity or not holds(declared, type_now):
             needs_resync = described[own].is_later or not holds(type_now, declared)
             yield Difference(
                 *(str(table), "type", model.name, column, declared, type_now),
@@ -212,7 +214,10 @@ def undecided(
 
 def holds(declared: str, needed: str) -> bool:
     """Whether a declared type holds every value of another; a text holds any."""
-    declared = declared.removesuffix(" hashed")
+    if needed.endswith(FULL) and not declared.endswith(FULL):
+        return False
+    needed = needed.removesuffix(FULL)
+    declared = declared.removesuffix(FULL).removesuffix(" hashed")
     if declared in (needed, "string"):
         return True
     if declared in WHOLE_NUMBERS and needed in WHOLE_NUMBERS:

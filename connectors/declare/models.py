@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from connectors.declare.catalogue import Table
+from connectors.declare.catalogue import Table, quoted
 from connectors.types import declared_type
 from lake.errors import UserError
 
@@ -25,6 +25,8 @@ EVENT_COLUMNS = frozenset(
     )
 )
 LINE = 92
+# Of a type whose null is a null, because the source sends every value.
+FULL = " full"
 
 
 def position_columns() -> list[str]:
@@ -79,7 +81,7 @@ def declaration(
 
     Raises:
         UserError: the table has no primary key, its changes do not bring it, or columns
-            have types without a place; it names them all.
+            have types without a place, or send null for a value; it names them all.
     """
     if not table.key:
         raise UserError(
@@ -112,6 +114,7 @@ def declaration(
     source_names: dict[str, str] = {}
     descriptions: dict[str, str] = {}
     without_place: list[str] = []
+    sent_as_null: list[str] = []
     for column in table.columns:
         if column.name in left_out or column.is_computed:
             continue
@@ -121,9 +124,16 @@ def declaration(
         if own in columns:
             raise UserError(f"{table}: two columns would be called {own}")
         try:
-            columns[own] = declared_type(database, column.type, decimal_mode=decimal_mode)
+            declared = declared_type(database, column.type, decimal_mode=decimal_mode)
         except UserError as error:
             without_place.append(f"{column.name} ({column.type}): {error}")
+        else:
+            # Debezium knows an array's placeholder by its type's name.
+            if column.is_domain and column.type.endswith("[]"):
+                declared = declared.removesuffix(FULL) + FULL
+            columns[own] = declared if column.is_toasted else declared.removesuffix(FULL)
+            if columns[own].endswith(FULL) and table.leaves_out(column):
+                sent_as_null.append(f"{column.name} ({column.type})")
         field = field_name(column.name)
         if field in {source_names.get(each, each) for each in columns if each != own}:
             raise UserError(f"{table}: two columns are the field {field} of an event")
@@ -138,6 +148,13 @@ def declaration(
         raise UserError(
             f"{table}: {'; '.join(without_place)}; leave such a column out by the"
             " connector's column.exclude.list"
+        )
+    if sent_as_null:
+        raise UserError(
+            f"{table}: Debezium sends null for an unchanged long value of"
+            f" {', '.join(sent_as_null)}: alter table"
+            f" {quoted(table.schema, table.name)} replica identity full; or leave such a"
+            " column out by the connector's column.exclude.list; docs/types.md"
         )
     key_columns = tuple(own_name(part) for part in table.key)
     key, described_key = key_columns[0], descriptions[key_columns[0]]

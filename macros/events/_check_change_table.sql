@@ -60,11 +60,13 @@
         ) -%}
     {%- endfor -%}
     {%- for column, type in columns.items() if type not in types and not modules.re.fullmatch(
-        'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)', type
+        'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)|(json|(string|bpchar)( hashed)?) full',
+        type
     ) -%}
         {%- do errors.append(
             "setting 'columns' under meta gives '" ~ column ~ "' the type '" ~ type ~ "'; known: "
-            ~ types | join(', ') ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p)'
+            ~ types | join(', ') ~ ', decimal(p,s), decimal(p,s) base64, timestamp(p); and of the texts'
+            ~ " and json with ' full'"
             ~ ("; ' or null' goes: a value that the type cannot hold is null"
                 if type.endswith(' or null') else '')
             ~ ('; only string and bpchar can be hashed' if type.endswith(' hashed') else '')

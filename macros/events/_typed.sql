@@ -13,8 +13,11 @@
     `base64`: with `decimal.handling.mode=precise` a number comes as its unscaled bytes, highest
     first, negative where the first bit is set; a `numeric` without a scale as `{"scale": …,
     "value": …}`.
+
+    A JSON number (`decimal.format=NUMERIC`) is none of them, though its digits may be base64; of
+    a text of digits `is_number` tells.
 #}
-{% macro _typed(text, type) -%}
+{% macro _typed(text, type, is_number='false') -%}
     {%- if type in ['string', 'json'] -%}
         {{ text }}
     {%- elif type == 'bpchar' -%}
@@ -23,7 +26,7 @@
         sha2({{ 'rtrim(%s)' % text if type == 'bpchar hashed' else text }}, 256)
     {%- elif type == 'date' -%}
         case
-            when locate('-', {{ text }}, 2) > 0 then try_cast({{ text }} as date)
+            when locate('-', {{ text }}, 2) > 0 then try_cast(trim(trailing 'Z' from {{ text }}) as date)
             when try_cast({{ text }} as int) between -2440588 and 2145042905
                 then date_add(date'1970-01-01', try_cast({{ text }} as int))
         end
@@ -43,7 +46,10 @@
         {#- `transform` of one element names it; the bytes of a negative number are counted from
             255 down, so that 38 digits are enough -#}
         transform(
-            array(nullif(hex(try_to_binary({{ value }}, 'base64')), '')),
+            array(if(
+                {{ text }} rlike '^[0-9]+$' and {{ is_number }},
+                null, nullif(hex(try_to_binary({{ value }}, 'base64')), '')
+            )),
             bytes -> aggregate(
                 sequence(1, length(bytes) div 2),
                 cast(0 as decimal(38, 0)),

@@ -23,19 +23,37 @@
     {%- endfor -%}
 {%- endfor -%}
 {%- set parsed = 'sent_row' if renamed else 'row_image' -%}
-{%- set placeholder = var(
-    'cdc_lakehouse_unavailable_value', '__debezium_unavailable_value'
-) | replace('\\', '\\\\') | replace("'", "\\'") -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
     'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields', 'fold_source_table'
 ] -%}
+{#- A number that a double would round, and JSON's other tokens before it: Java's expressions, with
+    the backslashes that SQL takes. -#}
+{%- set long_number = '-?(?:(?=[0-9.]{17})[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})' -%}
+{%- set string = '"[^"\\\\\\\\]*+(?:\\\\\\\\.[^"\\\\\\\\]*+)*+"' -%}
+{%- set number = '[0-9-][0-9.eE+-]*+' -%}
 with
 events as (
-    select bronze.* from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
+    select bronze.*, if(value rlike '[ :,\\[]{{ long_number }}', md5(value), null) as number_mark
+    from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
     {{ only | indent(4) }}
     where bronze.op <> 't'
+),
+
+{#-
+    Spark's JSON takes a number with a point through a double. A long one is made a string here,
+    within marks that nothing else in the text can be.
+#}
+marked as (
+    select
+        *,
+        if(number_mark is null, value, regexp_replace(
+            value,
+            '\\G((?:[^"0-9-]++|{{ string }}|(?!{{ long_number }}){{ number }})*+)({{ number }})',
+            concat('$1"', number_mark, '$2', number_mark, '"')
+        )) as marked_value
+    from events
 ),
 
 {#
@@ -43,21 +61,32 @@ events as (
     envelope; either may sit in a `payload` beside its `schema`. Parsed by a generator, here and
     below: of a function Spark would parse the text once for every use of a field.
 #}
-row_texts as (
+marked_rows as (
     select
-        events.*,
+        marked.*,
         case
-            when flat_op is not null then value
+            when flat_op is not null then marked_value
             when payload is null or outer_schema is null
                 then case when op = 'd' then before_row else after_row end
             when get_json_object(payload, '$.__op') is not null then payload
             when op = 'd' then get_json_object(payload, '$.before')
             else get_json_object(payload, '$.after')
-        end as row_text
-    from events
+        end as marked_row
+    from marked
     lateral view inline(array(from_json(
-        value, '__op string, before string, after string, schema string, payload string'
+        marked_value, '__op string, before string, after string, schema string, payload string'
     ))) outside as flat_op, before_row, after_row, outer_schema, payload
+),
+
+{#- Each value as its text, also those within JSON's objects and arrays, and the marks gone. #}
+row_texts as (
+    select
+        *,
+        if(number_mark is null, marked_row, replace(replace(replace(
+            to_json(from_json(marked_row, 'map<string, string>')),
+            concat('\\"', number_mark), ''), concat(number_mark, '\\"'), ''), number_mark, ''
+        )) as row_text
+    from marked_rows
 ),
 
 texts as (
@@ -99,36 +128,53 @@ texts as (
     {%- endif %}
 ),
 
+{#- `unsent` is what stands for a value that did not come, and `live` the row, null of a delete:
+    short names, because each column has them, and a catalogue limits a view's text. #}
+images as (
+    select
+        *,
+        {{ cdc_lakehouse._unavailable_texts() | indent(8) }} as unsent,
+        if(is_deleted, null, row_image) as live
+    from texts
+),
+
 sent as (
     select
         *,
-        {#- Debezium had no value to send: it is not in the write-ahead log. A bytea's placeholder
-        comes in base64, that of an array of texts as its one element. #}
         {%- set conditions = {} %}
         {%- for column in carried_names %}
-        {%- do conditions.update({column: (
-            "not is_deleted and row_image.`%s` in ('%s', base64(cast('%s' as binary)), '[\"%s\"]')"
-            % (column, placeholder, placeholder, placeholder)
-        )}) %}
+        {%- do conditions.update({column: 'array_contains(unsent, live.`%s`)' % column}) %}
         {%- endfor %}
         {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} as unavailable_columns
-    from texts
+    from images
 ),
 
 typed as (
     select
-        {{ passed | join(', ') }}, key, row_image, unavailable_columns,
+        {{ passed | join(', ') }}, row_image, unavailable_columns,
         {%- for column in table['columns'] %}
         {%- set type = table['columns'][column] %}
         {%- if column == key %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- else %}
-        if(
-            not is_deleted {{- " and not array_contains(unavailable_columns, '%s')" % column if column in carried_names }},
-            {{ cdc_lakehouse._typed('row_image.`' ~ column ~ '`', type) }}, null
-        )
-        {%- endif %} as `{{ column }}`{{ ',' if not loop.last }}
+        {%- set value = cdc_lakehouse._typed(
+            'live.`' ~ column ~ '`', type, cdc_lakehouse._has_number(table, column)
+        ) %}
+        {{ 'if(array_contains(unsent, live.`%s`), null, %s)' % (column, value)
+            if column in carried_names + table['full'] else value }}
+        {%- endif %} as `{{ column }}`,
         {%- endfor %}
+        nullif(concat_ws('; ',
+            {%- for column in key_columns %}
+            {%- set text = cdc_lakehouse._key_text(table, column) %}
+            case
+                when {{ text }} is null then 'no {{ column }}, which is the key'
+                when {{ cdc_lakehouse._key_part(table, column) }} is null
+                    then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ table['columns'][column] }}')
+            end
+            {{- ',' if not loop.last }}
+            {%- endfor %}
+        ), '') as rejection
     from sent
 ),
 
@@ -145,19 +191,7 @@ checked as (
             {%- endfor %}
             when not is_deleted then {{ cdc_lakehouse.columns_where(conditions) | indent(12) }}
         end as untyped_columns,
-        nullif(concat_ws('; ',
-            {%- for column in key_columns %}
-            {%- set text = cdc_lakehouse._key_text(table, column) %}
-            {%- set type = table['columns'][column] %}
-            {%- set value = cdc_lakehouse._typed(text, type) if table['key_columns'] else '`' ~ key ~ '`' %}
-            case
-                when {{ text }} is null then 'no {{ column }}, which is the key'
-                when {{ value }} is null
-                    then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ type }}')
-            end
-            {{- ',' if not loop.last }}
-            {%- endfor %}
-        ), '') as rejection
+        rejection
     from typed
 )
 

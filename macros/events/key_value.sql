@@ -4,13 +4,12 @@
 #}
 {% macro key_value(table, has_row=true) -%}
 {%- if not table['key_columns'] -%}
-{{ cdc_lakehouse._typed(cdc_lakehouse._key_text(table, table['key'], has_row), table['columns'][table['key']]) }}
+{{ cdc_lakehouse._key_part(table, table['key'], has_row) }}
 {%- else -%}
 concat(
     {%- for column in table['key_columns'] %}
-    {%- set text = cdc_lakehouse._key_text(table, column, has_row) %}
     replace(replace(
-        cast({{ cdc_lakehouse._typed(text, table['columns'][column]) }} as string), '\\', '\\\\'
+        cast({{ cdc_lakehouse._key_part(table, column, has_row) }} as string), '\\', '\\\\'
     ), '-', '\\-')
     {{- ",\n    '-'," if not loop.last }}
     {%- endfor %}

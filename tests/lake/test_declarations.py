@@ -407,6 +407,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (COLUMN | {"columns": {"a": "integer"}}, "gives 'a' the type 'integer'"),
     (COLUMN | {"columns": {"a": "int or null"}}, "; ' or null' goes: a value that"),
     (COLUMN | {"columns": {"a": "json hashed"}}, "; only string and bpchar can be hashed"),
+    (COLUMN | {"columns": {"a": "int full"}}, "gives 'a' the type 'int full'"),
     (TWO | {"key_columns": ["a"]}, "'key_columns' under meta must list two columns"),
     (TWO | {"key": "Op", "key_columns": ["a", "b"]}, "names 'Op', which no column"),
     *(

@@ -342,12 +342,14 @@ class TypesRun:
         catalogue: the type of each row of the matrix as MariaDB's catalogue writes it.
         zero_dates: what Debezium sent of a row of zero dates.
         truncate: the event of the truncate that followed.
+        unchanged: the events of a row whose other column changed.
     """
 
     outcomes: dict[int, Outcome]
     catalogue: list[str]
     zero_dates: dict[str, Any]
     truncate: Row
+    unchanged: list[Row]
 
 
 @pytest.fixture(scope="module")
@@ -362,15 +364,16 @@ def types_run(
     )
     source = MariaDBTypes(mariadb.server, database, TYPES)
     source.create()
+    source.create_unchanged()
     mariadb.server.execute(NOT_STRICT, ZERO_DATES, database=database)
     topics = source.topics("types")
     selected = declare(project, TYPES, topics)
     zero_dates = f"types.{database}.zero_dates"
+    topics[f"types.{database}.unchanged"] = "unchanged"
     topics_file = project / "ingest/topics.toml"
+    lines = f'"{zero_dates}" = "zero_dates"\n"types.{database}.unchanged" = "unchanged"\n'
     topics_file.write_text(
-        topics_file.read_text().replace(
-            "[topics]\n", f'[topics]\n"{zero_dates}" = "zero_dates"\n'
-        )
+        topics_file.read_text().replace("[topics]\n", f"[topics]\n{lines}")
     )
     mariadb.register(
         "types",
@@ -383,10 +386,11 @@ def types_run(
     )
     lake = new_lake()
     # Of every value: two rows in the snapshot; then an insert and an update.
-    count = 2 * sum(len(row.all_values) for row in TYPES)
+    count = 2 * sum(len(row.all_values) for row in TYPES) + 1
     for has_snapshot in (False, True):
         if has_snapshot:
             source.change()
+            source.change_unchanged()
             mariadb.server.execute(
                 NOT_STRICT,
                 "insert into zero_dates values (1, '0000-00-00', '0000-00-00')",
@@ -412,6 +416,12 @@ def types_run(
         catalogue=source.catalogue(),
         zero_dates=json.loads(event["value"])["after"],
         truncate=truncate,
+        unchanged=[
+            json.loads(row["value"])["after"]
+            for row in sorted(
+                lake.rows("bronze.unchanged"), key=lambda row: row["kafka_offset"]
+            )
+        ],
     )
 
 
@@ -444,6 +454,15 @@ def test_truncate_is_an_event(types_run: TypesRun) -> None:
     assert re.fullmatch(r"\d{10}/\d{10}/\d{10}", event["source_position"])
 
 
+def test_update_of_another_column_brings_every_value(types_run: TypesRun) -> None:
+    read, update = types_run.unchanged
+    columns = [name for name in read if re.fullmatch(r"c\d+", name)]
+    assert len(columns) == len(TYPES)
+    assert {name: update[name] for name in columns} == {
+        name: read[name] for name in columns
+    }
+
+
 def test_types_are_named_as_by_the_catalogue(types_run: TypesRun) -> None:
     """But for ``json``, which is a ``longtext`` there."""
     found = {
@@ -455,7 +474,7 @@ def test_types_are_named_as_by_the_catalogue(types_run: TypesRun) -> None:
 
 
 def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
-    types_doc.check(types_doc.MARIADB, outcomes)
+    types_doc.check(types_doc.MARIADB, outcomes, {})
 
 
 def test_catalogue_gives_the_models(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,12 +10,25 @@ import pytest
 from connectors.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support import types_doc
+from tests.support.lake import Lake
 from tests.support.project import copy_project
 from tests.support.types_matrix import OWN_TYPES, TYPES, Type, Value
-from tests.support.types_outcomes import Outcome, cases, outcomes_of, wrong_ways
-from tests.support.types_source import TypesSource, declare
+from tests.support.types_outcomes import (
+    Outcome,
+    cases,
+    outcomes_of,
+    sent_text,
+    stored_rows,
+    wrong_ways,
+)
+from tests.support.types_source import UNCHANGED, TypesSource, declare, unchanged_columns
 
 pytestmark = pytest.mark.timeout(900)
+
+# No value of these types is long enough to be stored beside its row.
+SHORT = {
+    *("character(5)", "int4range", "int8range", "daterange", "tsrange", "tstzrange"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +36,7 @@ def source(stack: Stack) -> Iterator[TypesSource]:
     source = TypesSource(stack, TYPES)
     try:
         source.create()
+        source.create_unchanged()
         source.register(source.configurations())
         yield source
     finally:
@@ -29,19 +44,25 @@ def source(stack: Stack) -> Iterator[TypesSource]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(
+def built(
     source: TypesSource, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
-) -> dict[int, Outcome]:
-    """What became of every value, by key: after the snapshot's build and an increment."""
+) -> Lake:
+    """After the snapshot's build and an increment."""
     project = copy_project(tmp_path_factory.mktemp("types") / "project")
-    topics = source.topics()
-    selected = declare(project, TYPES, topics)
+    topics = source.topics() | {f"types_string.types.{name}": name for name in UNCHANGED}
+    columns = {name: row.declared for name, row in unchanged_columns(TYPES).items()}
+    promised_less = {
+        name: declared.removesuffix(" full") for name, declared in columns.items()
+    }
+    others = {"unchanged": promised_less, "unchanged_full": columns}
+    selected = declare(project, TYPES, topics, others)
     lake = new_lake()
     # Of every value: two rows in the snapshot; then an insert and an update.
-    count = 2 * sum(len(row.all_values) for row in TYPES)
+    count = 2 * sum(len(row.all_values) for row in TYPES) + len(UNCHANGED)
     for has_snapshot in (False, True):
         if has_snapshot:
             source.change()
+            source.change_unchanged()
         source.wait_until_caught_up()
         ingested = lake.ingest_kafka(
             *("--bootstrap-servers", source.stack.bootstrap_servers),
@@ -50,7 +71,21 @@ def outcomes(
         assert (ingested.code, ingested.counts) == (0, (count, count, 0, 0)), ingested.err
         # Some values stop the build of their table, which their own tests show.
         lake.try_dbt("run", *selected, project=project)
-    return outcomes_of(TYPES, source.texts(), lake)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def outcomes(source: TypesSource, built: Lake) -> dict[int, Outcome]:
+    """What became of every value, by key."""
+    return outcomes_of(TYPES, source.texts(), built)
+
+
+@pytest.fixture(scope="module")
+def unchanged(built: Lake) -> dict[str, str | None]:
+    """What an update of another column brought of a long value, by type."""
+    [event] = [row for row in built.rows("bronze.unchanged") if row["op"] == "u"]
+    columns = unchanged_columns(TYPES)
+    return {row.sql: sent_text(event["value"], name) for name, row in columns.items()}
 
 
 @pytest.mark.parametrize(("row", "value"), cases(TYPES))
@@ -72,5 +107,50 @@ def test_types_are_named_as_by_the_catalogue(source: TypesSource) -> None:
     assert {number: found[number] for number in expected} == expected
 
 
-def test_documentation_shows_what_this_run_found(outcomes: dict[int, Outcome]) -> None:
-    types_doc.check(types_doc.POSTGRESQL, outcomes)
+def test_unchanged_value_is_kept_or_needs_the_full_identity(
+    source: TypesSource, built: Lake, unchanged: dict[str, str | None]
+) -> None:
+    """Of a type of which Debezium sends null, silver loses the value without it."""
+    texts = source.unchanged_texts()
+    wrong: dict[str, set[str]] = {}
+    for table in UNCHANGED:
+        silver = stored_rows(built, table)[1]
+        assert silver["op"] == "u" and not silver["untyped_columns"]
+        wrong[table] = {
+            row.sql
+            for name, row in unchanged_columns(TYPES).items()
+            if not row.form.is_same(silver[name], texts[name])
+        }
+    null = {sql for sql, sent in unchanged.items() if sent == "null"}
+    assert wrong == {"unchanged": null, "unchanged_full": set()}
+    rows = unchanged_columns(TYPES).values()
+    assert null == {row.sql for row in rows if row.declared.endswith(" full")}
+
+
+def test_matrix_has_a_long_value_of_each_type_that_may_be_stored_beside_the_row(
+    source: TypesSource,
+) -> None:
+    with source.cursor() as cursor:
+        cursor.execute(
+            "select attrelid::regclass::text || '.' || attname from pg_attribute"
+            " where attstorage in ('x', 'e') and attnum > 0"
+        )
+        stored = {name for (name,) in cursor.fetchall()}
+    known = {_bare(row) for row in unchanged_columns(TYPES).values()}
+    assert {
+        row.catalogue
+        for row in TYPES
+        if f"{source.tables.table(row)}.{row.column}" in stored
+        and not all(value.wrong_today for value in row.values)
+        and _bare(row) not in known
+    } == SHORT
+
+
+def _bare(row: Type) -> str:
+    return re.sub(r"\(.*\)", "", row.catalogue)
+
+
+def test_documentation_shows_what_this_run_found(
+    outcomes: dict[int, Outcome], unchanged: dict[str, str | None]
+) -> None:
+    types_doc.check(types_doc.POSTGRESQL, outcomes, unchanged)

@@ -49,6 +49,24 @@ class MariaDBTypes:
         with self._cursor() as cursor:
             self.tables.create(cursor)
 
+    def create_unchanged(self) -> None:
+        """Make a table with a row that has a value of each type."""
+        rows = self.tables.types
+        columns = [f"c{number} {row.sql} null" for number, row in enumerate(rows)]
+        with self._cursor() as cursor:
+            cursor.execute(
+                f"create table unchanged (id int primary key, n int, {', '.join(columns)})"
+            )
+            cursor.execute(
+                f"insert into unchanged values (1, 1, {', '.join(map(input_of, rows))})",
+                [row.values[0].text for row in rows],
+            )
+
+    def change_unchanged(self) -> None:
+        """Update another column of that row."""
+        with self._cursor() as cursor:
+            cursor.execute("update unchanged set n = 2")
+
     def change(self) -> None:
         """Insert and update while the connector streams."""
         with self._cursor() as cursor:

@@ -57,38 +57,55 @@ POSTGRESQL = Page(PROJECT / "docs/types.md", "PostgreSQL", "test_types", SECTION
 MARIADB = Page(PROJECT / "docs/types-mysql.md", "MariaDB", "test_mariadb", MARIADB_SECTIONS)
 
 
-def check(page: Page, outcomes: dict[int, Outcome]) -> None:
+def check(
+    page: Page, outcomes: dict[int, Outcome], unchanged: Mapping[str, str | None]
+) -> None:
     """Compare a page with what a run found.
+
+    Args:
+        page: the page.
+        outcomes: what became of every value, by key.
+        unchanged: what an update of another column brings of a long value, by type; of the
+            others it brings the value.
 
     With WRITE_TYPES_DOC=1 in the environment, write the page instead.
     """
     text = page.file.read_text(encoding="utf-8")
-    found = text.partition(page.begin)[0] + page.begin + matrix(page, outcomes)
+    found = text.partition(page.begin)[0] + page.begin + matrix(page, outcomes, unchanged)
     if os.environ.get("WRITE_TYPES_DOC"):
         page.file.write_text(found, encoding="utf-8")
     else:
         assert text == found, f"{page.file} is out of date: run with WRITE_TYPES_DOC=1"
 
 
-def matrix(page: Page, outcomes: dict[int, Outcome]) -> str:
+def matrix(
+    page: Page, outcomes: dict[int, Outcome], unchanged: Mapping[str, str | None]
+) -> str:
     """A Markdown table for each section."""
-    head = f"| {page.database} | Debezium sends | declare | silver holds |\n"
-    head += "|---|---|---|---|\n"
+    head = f"| {page.database} | Debezium sends | declare | silver holds | unchanged |\n"
+    head += "|---|---|---|---|---|\n"
     return "".join(
         f"\n## {title}\n\n{head}"
-        + "".join(_line(page.types, row, outcomes) for row in rows)
+        + "".join(_line(page.types, row, outcomes, unchanged) for row in rows)
         for title, rows in page.sections.items()
     )
 
 
-def _line(types: Sequence[Type], row: Type, outcomes: dict[int, Outcome]) -> str:
+def _line(
+    types: Sequence[Type],
+    row: Type,
+    outcomes: dict[int, Outcome],
+    unchanged: Mapping[str, str | None],
+) -> str:
     first = row.values[0]
     outcome = outcomes[row_id(types, row, first, Way.INSERT)]
     sent = "no such field"
     if outcome.sent is not None:
         sent = f"{_code(outcome.sent)} for {_code(first.text)}"
     name = OWN_TYPES.get(row.sql, _code(row.sql))
-    cells = (name, sent, _code(row.declared), "; ".join(_held(types, row, outcomes)))
+    held = "; ".join(_held(types, row, outcomes))
+    cell = _code(unchanged[row.sql]) if row.sql in unchanged else "the value"
+    cells = (name, sent, _code(row.declared), held, cell)
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -240,7 +240,9 @@ class Type:
 
 # The types that the source defines itself, for the documentation.
 OWN_TYPES = {
+    "counts": "a domain of `int[]`",
     "email": "a domain of `citext`",
+    "labels": "a domain of `text[]`",
     "mood": "an enum",
     "pair": "a composite type",
     "positive_int": "a domain of `int`",
@@ -251,7 +253,9 @@ OWN_TYPES = {
 # the source defines, what `declared_type` takes.
 CATALOGUE_NAMES = {
     "char": "character{}",
+    "counts": "integer[]",
     "email": "citext",
+    "labels": "text[]",
     "mood": "enum",
     "pair": "composite",
     "positive_int": "integer",
@@ -579,6 +583,8 @@ BITS_AND_BYTES = [
         wrong("Debezium drops leading zeros, and with them the length", "0101", "0"),
         form=VARYING_BITS,
     ),
+    _row("bit(400)", "10" * 200, form=BITS),
+    _row("bit varying", "101", form=VARYING_BITS),
     _row("bytea", r"\x00ff", r"\x", r"\xd76df8", form=BYTES),
 ]
 
@@ -623,6 +629,8 @@ ARRAYS = [
     _row("xml[]", wrong(LEFT_OUT, "{<a/>,NULL}"), form=JSON_TEXTS, declared="json"),
     _row("hstore[]", '{"a=>1",NULL}', form=HSTORES),
     _row("int4range[]", '{"[1,5)",NULL}', form=ARRAY),
+    _row("labels", "{a,NULL}", form=ARRAY, declared="json full"),
+    _row("counts", "{1,NULL}", form=ARRAY, declared="json full"),
     _row("money[]", wrong(LEFT_OUT, "{1.5,NULL}"), form=MONEYS, declared="json"),
 ]
 
@@ -647,3 +655,35 @@ SECTIONS = {
     "Geometries": GEOMETRIES,
 }
 TYPES = [row for rows in SECTIONS.values() for row in rows]
+
+# A value that is long enough of each type that PostgreSQL may store beside the row (TOAST).
+X = "x" * 99
+POINTS = ",".join(f"({number},{number % 5})" for number in range(20))
+LONG = {
+    "text": X,
+    "numeric": "9" * 99,
+    "varchar(20)": "\U0001f600" * 20,
+    "bpchar": X,
+    "citext": X,
+    "email": X,
+    "xml": f"<a>{X}</a>",
+    "json": f'{{"a": "{X}"}}',
+    "jsonb": f'{{"a": "{X}"}}',
+    "hstore": f"a=>{X}",
+    "ltree": ".".join(["abc"] * 20),
+    "tsvector": f"'{X}':1",
+    "bit(400)": "10" * 200,
+    "bit varying": "10" * 200,
+    "bytea": r"\x" + "00ff" * 50,
+    "numrange": f"[1.5,{'9' * 99}]",
+    "path": f"[{POINTS}]",
+    "polygon": f"({POINTS})",
+}
+
+
+def long_text(row: Type) -> str | None:
+    """A value that PostgreSQL stores beside the row; None of a type of short values."""
+    first = row.values[0].text or ""
+    if row.catalogue.endswith("[]"):
+        return "{" + ",".join([first[1:-1]] * 30) + "}"
+    return LONG.get(row.sql)

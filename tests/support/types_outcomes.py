@@ -93,7 +93,7 @@ def outcomes_of(
                     of_key = stored.get(key, {})
                     found[key] = Outcome(
                         source=texts[key],
-                        sent=_sent(newest[key]["value"], row.column),
+                        sent=sent_text(newest[key]["value"], row.column),
                         silver=of_key.get(row.column),
                         is_stored=key in stored,
                         is_untyped=row.column in of_key.get("untyped_columns", ()),
@@ -117,7 +117,7 @@ def stored_rows(lake: Lake, name: str) -> dict[int, dict[str, Any]]:
     return {row["id"]: row for row in rows}
 
 
-def _sent(value: str, column: str) -> str | None:
+def sent_text(value: str, column: str) -> str | None:
     """The text of a field as it stands in an event, flattened or not."""
     row = value.partition('"after":')[2] or value
     rest = row.partition(f'"{column}":')[2]

@@ -55,6 +55,21 @@ LINES = Table(
 )
 ID = Column("id", "integer", is_nullable=False)
 SUM = Column("sum", "integer", is_nullable=False, is_computed=True)
+# Columns whose unchanged long values Debezium sends as null, but for the last.
+ARRAYS = Table(
+    "shop",
+    "arrays",
+    (
+        Column("id", "integer"),
+        Column("prices", "numeric(10,2)[]", is_toasted=True),
+        Column("flags", "bit varying", is_toasted=True),
+        Column("labels", "text[]", is_toasted=True, is_domain=True),
+        Column("mask", "bit varying(12)"),
+        Column("tags", "text[]", is_toasted=True),
+    ),
+    ("id",),
+    has_full_identity=False,
+)
 Run = Callable[..., int]
 
 
@@ -242,6 +257,10 @@ def test_dry_run_prints_a_diff_and_writes_nothing(
             replace(VENDORS, columns=(*VENDORS.columns, Column("NOTES", "text"))),
             "two columns would be called notes",
         ),
+        (
+            ARRAYS,
+            "prices (numeric(10,2)[]), flags (bit varying), labels (text[]): alter table",
+        ),
     ],
 )
 def test_table_that_cannot_be_declared_changes_nothing(
@@ -393,6 +412,39 @@ def dbt_parse(project: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
     )
+
+
+def test_column_whose_unchanged_value_is_null_needs_the_full_identity(
+    run: Run, project: Path, catalogue: Catalogue, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = replace(ARRAYS, has_full_identity=True)
+    catalogue.tables[:] = [full]
+    assert run("add", "shop") == 0
+    model = project / "models/staging/stg_arrays.sql"
+    written = model.read_text()
+    for column, declared in {
+        **{"prices": "json full", "flags": "string full", "labels": "json full"},
+        **{"mask": "string", "tags": "json"},
+    }.items():
+        assert f"'{column}': '{declared}'," in written
+    capsys.readouterr()
+    # The identity is taken back; a model by hand; an array that has a placeholder.
+    texts_only = replace(
+        ARRAYS, columns=(*ARRAYS.columns[:1], Column("prices", "text[]", is_toasted=True))
+    )
+    for table, text, expected in (
+        (full, written, ""),
+        (ARRAYS, written, "shop.arrays: unusable"),
+        (full, written.replace("json full", "json"), "prices: type (declared json, source"),
+        (texts_only, written, "prices: type (declared json full, source json)"),
+        (replace(texts_only, has_full_identity=True), written, ""),
+    ):
+        catalogue.tables[:] = [table]
+        model.write_text(text)
+        run("diff")
+        lines = capsys.readouterr().out.splitlines()
+        said = [line for line in lines if "unusable" in line or "prices" in line]
+        assert (len(said), expected in "".join(said)) == (bool(expected), True)
 
 
 def test_unknown_table_is_an_error(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,8 @@ def test_staging_models_know_each_type(database: str, decimal_mode: str) -> None
     assert {
         declared
         for declared in types.values()
-        if declared not in known | reasons.keys() and not re.fullmatch(decimal, declared)
+        if declared.removesuffix(" full") not in known | reasons.keys()
+        and not re.fullmatch(decimal, declared)
     } == set()
     assert not reasons.keys() & known
 
@@ -95,15 +96,15 @@ def test_staging_models_know_each_type(database: str, decimal_mode: str) -> None
         ("postgresql", "numeric(37,-2)", "string"),
         ("postgresql", "numeric(1,39)", "string"),
         ("postgresql", "numeric", "string"),
-        ("postgresql", "numeric(10,2)[]", "json"),
+        ("postgresql", "numeric(10,2)[]", "json full"),
         ("postgresql", "bit(1)", "boolean"),
-        ("postgresql", "bit(10)", "string"),
+        ("postgresql", "bit(10)", "string full"),
         ("postgresql", "character varying", "string"),
         ("postgresql", "character varying(20)", "string"),
         ("postgresql", "time(0) without time zone", "bigint"),
         ("postgresql", "timestamp(3) without time zone", "timestamp(3)"),
         ("postgresql", "timestamp(4) without time zone", "timestamp"),
-        ("postgresql", "timestamp(3) without time zone[]", "json"),
+        ("postgresql", "timestamp(3) without time zone[]", "json full"),
         ("mariadb", "tinyint(1)", "boolean"),
         ("mariadb", "tinyint(4)", "int"),
         ("mariadb", "int(10) unsigned", "bigint"),
