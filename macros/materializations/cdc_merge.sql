@@ -84,7 +84,8 @@
 
     {%- for field in (fromjson(counts[5]) | sort if fold and not flags.EMPTY else []) -%}
         {%- do exceptions.warn(
-            "model '" ~ fold['name'] ~ "' does not list the field '" ~ field
+            "model '" ~ fold['name'] ~ "' does not list the field '"
+            ~ (field if field.isprintable() else field | tojson)
             ~ "' that its events have: python -m connectors diff says whether its column is new,"
             ~ " renamed, dropped or generated; 'ignored_fields' under meta has those that no column"
             ~ ' holds (docs/models.md, When the source changes)'
