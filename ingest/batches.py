@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from logging import Logger
 from queue import Empty, SimpleQueue
@@ -19,7 +19,7 @@ from ingest.bronze import Bronze, Slice, head_of_records
 from ingest.events import SKIPPED, Classifier
 from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.kafka import recreated
-from ingest.topics import Topics
+from ingest.topics import Topics, is_same_table
 from lake.errors import TransientError
 from lake.mark import REJECTED_TABLE, Mark, next_batch
 
@@ -96,6 +96,8 @@ class Batches:
         self.tally = Tally()
         self.refused: dict[str, str] = {}
         self.ask_topic_ids: Callable[[], dict[str, str]] = dict
+        # Of topics with events of one source table, which it is.
+        self._carried: dict[str, str] = {}
         # Those of a stream run in a thread of their own.
         self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
 
@@ -122,19 +124,22 @@ class Batches:
             The ``source_file``s with records of topics that are refused, which are neither
             written nor counted.
         """
-        rows = self.classifier.classified(records)
-        if "topic_generation" not in rows.columns:
-            rows = rows.withColumn("topic_generation", self.generation())
-        # Of an event the value is kept, and not once more with what was around it.
-        of_rejected = F.when(F.col("reason").isNotNull(), F.col("record"))
-        rows = in_memory = rows.withColumn("record", of_rejected).persist()
         start = time.monotonic()
+        rows = in_memory = self._classified(records)
         try:
             slices = self._slices(rows)
+            if self._has_other_tables(slices):
+                in_memory.unpersist()
+                rows = in_memory = self._classified(records)
+                slices = self._slices(rows)
             # They are read: a topic with the same id was the same one all the time.
             for topic, found in self.ask_topic_ids().items():
                 if found != self.bronze.topic_ids[topic]:
                     raise TransientError(recreated(topic))
+            slices = [
+                replace(part, source_table=self._carried.get(part.topic or ""))
+                for part in slices
+            ]
             self._refuse_recreated(rows, slices)
             left_out: frozenset[str] = frozenset()
             if self.refused:
@@ -173,6 +178,40 @@ class Batches:
         marks = self.marks_of(topic)
         known = {mark.topic_ids[topic] for mark in marks if topic in mark.topic_ids}
         return bool(known) and self.bronze.topic_ids[topic] not in known
+
+    def _classified(self, records: DataFrame) -> DataFrame:
+        """The records with their destinations, in memory."""
+        rows = self.classifier.classified(records)
+        if "topic_generation" not in rows.columns:
+            rows = rows.withColumn("topic_generation", self.generation())
+        # Of an event the value is kept, and not once more with what was around it.
+        of_rejected = F.when(F.col("reason").isNotNull(), F.col("record"))
+        return rows.withColumn("record", of_rejected).persist()
+
+    def _has_other_tables(self, slices: list[Slice]) -> bool:
+        """Whether events of a second source table are in a topic that carries one.
+
+        The first one that its events name is the topic's, as two tables have the same keys.
+        From then on the classifier knows it.
+        """
+        named: dict[str, set[str]] = {}
+        for part in slices:
+            if part.topic is not None and part.destination not in (REJECTED_TABLE, SKIPPED):
+                named.setdefault(part.topic, set()).update(part.source_tables)
+        has_others = False
+        for topic, names in named.items():
+            if self.topics.carries_several(topic):
+                continue
+            known = self._carried.get(topic) or self.bronze.mark(
+                self.topics.tables[topic]
+            ).source_tables.get(topic)
+            table = self.topics.table_of(topic, known, names)
+            if table is not None:
+                self._carried[topic] = table
+                has_others |= not all(is_same_table(table, name) for name in names)
+        if has_others:
+            self.classifier = Classifier(self.topics, self._carried)
+        return has_others
 
     def generation(self) -> Column:
         """The generation of each record, null of a topic that no table is named for.
@@ -234,6 +273,7 @@ class Batches:
                 F.max("kafka_offset").alias("high"),
                 head_of_records().alias("head"),
                 F.max("source_ts").cast("double").alias("newest"),
+                F.collect_set("source_table").alias("source_tables"),
             )
             .collect()
         )
@@ -248,6 +288,7 @@ class Batches:
                 high_offset=row["high"],
                 head=row["head"],
                 newest=row["newest"],
+                source_tables=frozenset(row["source_tables"]),
             )
             for row in found
         ]

@@ -78,6 +78,8 @@ class Slice:
     Attributes:
         head: its highest offset with a Kafka timestamp, and that in milliseconds.
         newest: when its newest change was made at the source, in seconds of Unix time.
+        source_tables: the source tables that its events name.
+        source_table: that of the topic, where it carries events of one only.
     """
 
     destination: str
@@ -89,6 +91,8 @@ class Slice:
     high_offset: int | None
     head: tuple[int, int] | None
     newest: float | None
+    source_tables: frozenset[str] = frozenset()
+    source_table: str | None = None
 
     @property
     def place(self) -> str:
@@ -427,6 +431,7 @@ def _moved(
     made_anew = mark.made_anew(read)
     offsets, generations = dict(mark.offsets), dict(mark.generations)
     heads = {place: dict(held) for place, held in mark.heads.items()}
+    source_tables = dict(mark.source_tables)
     read_to = {
         place: offset
         for place, offset in mark.read_to.items()
@@ -439,6 +444,8 @@ def _moved(
                 read_to[part.place] = next_offsets[part.place]
         if part.topic is None or part.generation is None:
             continue
+        if part.source_table is not None:
+            source_tables[part.topic] = part.source_table
         generations[part.topic] = max(generations.get(part.topic, 0), part.generation)
         if part.head is not None:
             held = heads.setdefault(part.place, {})
@@ -456,4 +463,5 @@ def _moved(
             (at for at in (mark.newest_change, *(part.newest for part in slices)) if at),
             default=None,
         ),
+        source_tables=source_tables,
     )

@@ -32,7 +32,7 @@ SINK_ENVELOPE = (
 )
 SINK_METADATA = "topic string, partition string, offset string, timestamp string"
 # What an event says of its connector, and of its place in the source's log.
-ORIGIN = ("connector", *FIELDS)
+ORIGIN = ("connector", "db", "schema", *FIELDS)
 # Debezium's transform names a field of `source` by how its `add.fields` lists it: `lsn` as
 # `__lsn`, `source.lsn` as `__source_lsn`.
 PREFIXES = ("__", "__source_")
@@ -111,19 +111,30 @@ def number_of_topic(numbers: dict[str, int]) -> Column:
     return number.cast("int")
 
 
-def _is_of_another_table(topics: Topics) -> Column:
+def _is_of_another_table(topics: Topics, carried: dict[str, str]) -> Column:
     """Whether an event names another table than those whose events its topic carries.
 
     Debezium names a topic ``<prefix>.<schema>.<table>``, with ``_`` or ``_u`` and a number
     for a character that a topic cannot have. Of a topic with another kind of name only the
-    topics file can say it. An event that names no table is of the topic's.
+    topics file can say it, and of the schema, which a router may have renamed, only the
+    events of before (``carried``). An event that names no table is of the topic's.
     """
-    ending = F.concat(F.lit("."), _alike("source_table"))
+    table = F.col("source_table")
+    ending = F.concat(F.lit("."), _alike("table_name"))
     is_other = F.col("topic").like("%.%.%") & ~_alike("topic").endswith(ending)
     for topic, names in topics.source_tables.items():
         patterns = [".*".join(map(re.escape, name.split("*"))) for name in names]
-        is_listed = F.col("source_table").rlike(f"^({'|'.join(patterns)})$")
+        pattern = f"^({'|'.join(patterns)})$"
+        is_listed = table.rlike(pattern) | F.col("table_name").rlike(pattern)
         is_other = F.when(F.col("topic") == topic, ~is_listed).otherwise(is_other)
+    for topic, name in carried.items():
+        known = F.lit(name)
+        is_same = (
+            (table == known)
+            | table.endswith(F.concat(F.lit("."), known))
+            | known.endswith(F.concat(F.lit("."), table))
+        )
+        is_other = is_other | ((F.col("topic") == topic) & ~is_same)
     return F.coalesce(is_other, F.lit(False))
 
 
@@ -259,9 +270,10 @@ class Classifier:
 
     Args:
         topics: which table a topic's events go to, its epoch, and whose events they are.
+        carried: of topics with events of one source table, which it is.
     """
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, carried: dict[str, str] | None = None) -> None:
         self._outer = _parsed(F.trim("value"), BODY)
         # JsonConverter with schemas puts `schema` and `payload` around the whole record.
         is_wrapped = (
@@ -284,7 +296,8 @@ class Classifier:
             ),
         }
         is_skipped = _is_skipped()
-        self._reason = F.when(is_skipped, None).otherwise(_reason(topics))
+        reason = _reason(topics, carried or {})
+        self._reason = F.when(is_skipped, None).otherwise(reason)
         self._destination = (
             F.when(is_skipped, SKIPPED)
             .when(F.col("reason").isNotNull(), REJECTED_TABLE)
@@ -314,7 +327,8 @@ class Classifier:
             .withColumn("reason", self._reason)
             .withColumn("destination", self._destination)
             .withColumn("event_id", self._event_id)
-            .drop("body", "text", "bronze_table", "connector", "origin", "decode_error")
+            .drop("body", "text", "bronze_table", "table_name", "connector", "origin")
+            .drop("decode_error")
         )
 
 
@@ -327,18 +341,22 @@ def _place(topics: Topics) -> list[Column]:
         F.create_map(*[F.lit(part) for pair in topics.tables.items() for part in pair]),
         F.col("topic"),
     )
+    table = F.coalesce("body.__table", "body.__source_table", "source.table")
+    connector = F.coalesce(_origin("connector"), F.lit(DEFAULT_CONNECTOR))
+    # Of MySQL and MariaDB a database is what others call a schema.
+    database = F.when(connector.isin("mysql", "mariadb"), _origin("db"))
+    name = F.concat_ws(".", F.coalesce(_origin("schema"), database), table)
     return [
         F.col("body").alias("body"),
         F.trim("value").alias("text"),
         table_of_topic.alias("bronze_table"),
         F.coalesce("body.__op", "body.op").alias("op"),
         number_of_topic(topics.epochs).alias("source_epoch"),
-        F.coalesce(_origin("connector"), F.lit(DEFAULT_CONNECTOR)).alias("connector"),
+        connector.alias("connector"),
         F.struct(*[_origin(name).alias(name) for name in FIELDS]).alias("origin"),
         _time(ts_text.cast("bigint")).alias("source_ts"),
-        F.coalesce("body.__table", "body.__source_table", "source.table").alias(
-            "source_table"
-        ),
+        table.alias("table_name"),
+        F.when(table.isNotNull(), name).alias("source_table"),
     ]
 
 
@@ -359,7 +377,7 @@ def _is_skipped() -> Column:
     return is_tombstone | is_heartbeat | is_transaction_marker
 
 
-def _reason(topics: Topics) -> Column:
+def _reason(topics: Topics, carried: dict[str, str]) -> Column:
     """Why a record that is not skipped is rejected; null where it is not."""
     # Spark's parser stops after the first object: with something behind it, the member that
     # is put behind the text is not where it belongs.
@@ -410,7 +428,7 @@ def _reason(topics: Topics) -> Column:
             ),
         )
         .when(
-            _is_of_another_table(topics),
+            _is_of_another_table(topics, carried),
             F.concat(
                 F.lit("of another table: "),
                 _quoted(F.col("source_table")),

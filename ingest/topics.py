@@ -23,7 +23,7 @@ class Topics:
         tables: the bronze table.
         epochs: the source epoch, 0 where nothing is said.
         source_tables: the source's tables whose events it carries, where its name does not
-            say it; ``*`` matches any characters.
+            say it, with or without their schema; ``*`` matches any characters.
         recreated: when the topic was recreated, for records that files bring; empty where
             it never was, whatever their timestamps say.
     """
@@ -32,6 +32,34 @@ class Topics:
     epochs: dict[str, int]
     source_tables: dict[str, list[str]]
     recreated: dict[str, list[datetime]] = field(default_factory=dict)
+
+    def carries_several(self, topic: str) -> bool:
+        """Whether ``[source_tables]`` lists several tables, or a pattern, for a topic."""
+        names = self.source_tables.get(topic, [])
+        return len(names) > 1 or "*" in "".join(names)
+
+    def table_of(self, topic: str, known: str | None, names: set[str]) -> str | None:
+        """The one source table whose events a topic carries, with its schema where known.
+
+        Args:
+            topic: one that carries no more than one.
+            known: the table of its events before.
+            names: those of new events; of several, the topic's name decides.
+        """
+        listed = self.source_tables.get(topic)
+        if known and listed and not is_same_table(known, listed[0]):
+            known = None
+        if known is None:
+            if not names:
+                return None
+            known = min(names, key=lambda name: (not topic.endswith(f".{name}"), name))
+        with_schema = [name for name in names if name.endswith(f".{known}")]
+        return min(with_schema, default=known)
+
+
+def is_same_table(one: str, other: str) -> bool:
+    """Whether two names may be of one table: of a name without a schema it is unknown."""
+    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
 
 
 def read_topics(path: Path = TOPICS_FILE) -> Topics:

@@ -60,6 +60,7 @@ class Mark:
             and when that was written to Kafka, in milliseconds of Unix time.
         newest_change: when the newest change that it holds was made at the source, in
             seconds of Unix time.
+        source_tables: of each topic whose events are of one source table, which it is.
     """
 
     batch: int = 0
@@ -70,6 +71,7 @@ class Mark:
     generations: dict[str, int] = field(default_factory=dict)
     heads: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     newest_change: float | None = None
+    source_tables: dict[str, str] = field(default_factory=dict)
 
     def last_written(self, topic: str) -> dict[int, int]:
         """Of each generation of a topic that it holds, the time of its last record."""

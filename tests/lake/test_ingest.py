@@ -336,6 +336,76 @@ def test_rejected_records_are_tried_again(lake: Lake, tmp_path: Path) -> None:
     assert lake.tables.properties("bronze.rejected_events")["hoodie.table.version"] == "6"
 
 
+# Topics with events of several tables
+
+ROUTED = """
+[topics]
+"routed" = "routed"
+"demo.b.named" = "named"
+"demo.mysql" = "mysql"
+"unnamed" = "unnamed"
+"listed" = "listed"
+"shards" = "shards"
+
+[source_tables]
+"listed" = ["t"]
+"shards" = ["s.*", "u.t*"]
+"""
+# Of each topic the schemas of its events in two files, and the tables that it takes. Of two
+# that arrive together its name decides, or else the alphabet.
+SCHEMAS: dict[str, tuple[str, str, set[str]]] = {
+    "routed": ("ba", "ba", {"a.t"}),
+    "demo.b.named": ("ab", "cb", {"b.named"}),
+    "demo.mysql": ("a", "b", {"a.t"}),
+    "unnamed": ("-", "ba-", {"t", "a.t"}),
+    "listed": ("a", "b", {"a.t"}),
+    "shards": ("sx", "us", {"s.t", "u.t"}),
+}
+
+
+def test_topic_carries_one_table_unless_more_are_listed(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Rows of two tables with one key would become one row."""
+
+    def routed(topic: str, schema: str, offset: int) -> Record:
+        event = FLAT | {"__table": "named" if topic.endswith(".named") else "t"}
+        event |= {"__schema": None if schema == "-" else schema}
+        if topic == "demo.mysql":
+            place = {"__file": "binlog.000001", "__pos": 1, "__row": 0}
+            event |= {"__db": schema, "__schema": None, "__connector": "mysql", **place}
+        return record(KEY, event, offset, topic=topic)
+
+    topics = tmp_path / "topics.toml"
+    topics.write_text(ROUTED)
+    lake = new_lake(topics)
+    for file in (0, 1):
+        lake.land(
+            routed(topic, schema, 10 * file + offset)
+            for topic, (*schemas, _) in SCHEMAS.items()
+            for offset, schema in enumerate(schemas[file])
+        )
+        assert lake.ingest().code in (0, 3)
+    for topic, (_, _, taken) in SCHEMAS.items():
+        rows = lake.rows(f"bronze.{topic.rpartition('.')[2]}")
+        assert {row["source_table"] for row in rows} == taken, topic
+    rows = lake.rows("bronze.rejected_events")
+    assert {(row["topic"], row["reason"].split(";")[0]) for row in rows} == {
+        ("routed", "of another table: 'b.t'"),
+        ("demo.b.named", "of another table: 'a.named'"),
+        ("demo.b.named", "of another table: 'c.named'"),
+        ("demo.mysql", "of another table: 'b.t'"),
+        ("unnamed", "of another table: 'b.t'"),
+        ("listed", "of another table: 'b.t'"),
+        ("shards", "of another table: 'x.t'"),
+    }
+
+    topics.write_text(ROUTED.replace('"listed" = ["t"]', '"listed" = ["a.t", "b.t"]'))
+    assert lake.retry_rejected("--topics", str(topics)).counts[1] == 1
+    names = {row["source_table"] for row in lake.rows("bronze.listed")}
+    assert names == {"a.t", "b.t"}
+
+
 # How far it is
 
 

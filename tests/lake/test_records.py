@@ -250,7 +250,7 @@ def test_record_shapes(around: str, name: str, rows: dict[str, Row]) -> None:
     assert (row["destination"], row["reason"], row["topic"]) == ("cdc_events", None, TOPIC)
     assert json.loads(row["value"]) == value
     assert (row["op"], row["source_lsn"], row["source_epoch"]) == ("u", 77, 0)
-    assert row["source_table"] == "cdc_events"
+    assert row["source_table"] == "datalake.cdc_events"
     assert row["source_ts"] == "2026-01-01 00:00:00.123"
     if around == "bare":
         assert row["key"] is None
@@ -378,7 +378,7 @@ def test_read_whose_position_is_invalid_is_rejected(
 def test_event_of_another_table_is_rejected(name: str, rows: dict[str, Row]) -> None:
     row = rows[f"other table {name}"]
     assert is_rejected(row)
-    assert row["reason"].startswith("of another table: 'heartbeat'")
+    assert row["reason"].startswith("of another table: 'datalake.heartbeat'")
 
 
 OF_A_TOPIC: dict[str, tuple[str, str | None, bool]] = {
@@ -390,6 +390,8 @@ OF_A_TOPIC: dict[str, tuple[str, str | None, bool]] = {
     "a name that says nothing": ("orders-topic", "anything", True),
     "listed": ("demo.public.routed", "shard_1", True),
     "listed by a pattern": ("demo.public.routed", "orders_2026_01", True),
+    "listed with its schema": ("demo.public.routed", "items", True),
+    "listed of another schema": ("demo.public.routed", "lines", False),
     "not listed": ("demo.public.routed", "routed", False),
     "none that an event names": ("demo.datalake.orders", None, True),
     "characters as numbers": ("demo.public.my_u005forders", "my_orders", True),
@@ -400,7 +402,9 @@ def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
     topics = Topics(
         tables={topic: "cdc_events" for topic, _, _ in OF_A_TOPIC.values()},
         epochs={},
-        source_tables={"demo.public.routed": ["shard_1", "orders_*"]},
+        source_tables={
+            "demo.public.routed": ["shard_1", "orders_*", "datalake.items", "other.lines"]
+        },
     )
     texts = [
         line(record(KEY, flattened("c", ROW, 1) | {"__table": table}, 1, topic=topic))

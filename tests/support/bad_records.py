@@ -219,7 +219,7 @@ def _good_events(draw: st.DrawFn) -> Case:
         TABLE,
         op=op,
         source_lsn=lsn,
-        source_table="cdc_events",
+        source_table="datalake.cdc_events",
         topic=TOPIC,
         kafka_offset=5 if form.startswith(_SINK_START) else None,
     )
