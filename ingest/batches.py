@@ -19,6 +19,7 @@ from ingest.bronze import Bronze, Slice, head_of_records
 from ingest.events import SKIPPED, Classifier
 from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.kafka import recreated
+from ingest.tombstones import PLACED, REASON, after_delete, is_tombstone, without_delete
 from ingest.topics import Topics, is_same_table
 from lake.errors import TransientError
 from lake.mark import REJECTED_TABLE, Mark, next_batch
@@ -136,6 +137,9 @@ class Batches:
             for topic, found in self.ask_topic_ids().items():
                 if found != self.bronze.topic_ids[topic]:
                     raise TransientError(recreated(topic))
+            rows = self._with_lone_tombstones_rejected(rows, slices)
+            if rows is not in_memory:
+                slices = self._slices(rows)
             slices = [
                 replace(part, source_table=self._carried.get(part.topic or ""))
                 for part in slices
@@ -185,7 +189,8 @@ class Batches:
         if "topic_generation" not in rows.columns:
             rows = rows.withColumn("topic_generation", self.generation())
         # Of an event the value is kept, and not once more with what was around it.
-        of_rejected = F.when(F.col("reason").isNotNull(), F.col("record"))
+        is_event = F.col("destination").isin(*self.topics.tables.values())
+        of_rejected = F.when(~F.coalesce(is_event, F.lit(False)), F.col("record"))
         return rows.withColumn("record", of_rejected).persist()
 
     def _has_other_tables(self, slices: list[Slice]) -> bool:
@@ -212,6 +217,47 @@ class Batches:
         if has_others:
             self.classifier = Classifier(self.topics, self._carried)
         return has_others
+
+    def _with_lone_tombstones_rejected(
+        self, rows: DataFrame, slices: list[Slice]
+    ) -> DataFrame:
+        """The same rows, but for tombstones that no delete came before.
+
+        Bronze is only searched for those that the batch itself does not explain.
+        """
+        tables = {
+            part.topic: self.topics.tables[part.topic]
+            for part in slices
+            if part.destination == SKIPPED and part.topic in self.topics.tables
+        }
+        if not tables:
+            return rows
+        tombstones = rows.where(
+            (F.col("destination") == SKIPPED)
+            & F.col("topic").isin(*tables)
+            & is_tombstone()
+        ).select("event_id", *PLACED)
+        arrived = rows.where(F.col("destination").isin(*tables.values())).select(
+            *PLACED, "op"
+        )
+        explained = after_delete(tombstones, arrived).select("event_id")
+        open_ones = tombstones.join(explained, on="event_id", how="left_anti")
+        open_ones = open_ones.localCheckpoint()
+        if open_ones.isEmpty():
+            return rows
+        events = arrived
+        for table in sorted(set(tables.values())):
+            events = events.unionByName(self.bronze.placed_events(table))
+        # Now, as bronze changes while the batch is written.
+        lone = without_delete(open_ones, events).select(F.col("event_id").alias("lone_id"))
+        lone = lone.localCheckpoint()
+        if lone.isEmpty():
+            return rows
+        marked = rows.join(F.broadcast(lone), F.col("event_id") == F.col("lone_id"), "left")
+        is_lone = F.col("lone_id").isNotNull()
+        reason = F.when(is_lone, REASON).otherwise(F.col("reason"))
+        destination = F.when(is_lone, REJECTED_TABLE).otherwise(F.col("destination"))
+        return marked.withColumns({"reason": reason, "destination": destination})
 
     def generation(self) -> Column:
         """The generation of each record, null of a topic that no table is named for.

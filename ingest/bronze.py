@@ -154,6 +154,13 @@ class Bronze:
         """What a table holds."""
         return self.spark.read.format("hudi").load(self.path(table))
 
+    def placed_events(self, table: str) -> DataFrame:
+        """The operation, key and place in Kafka of each event that a table holds."""
+        rows = self.read(table)
+        generation = _generation_of(rows).alias("topic_generation")
+        others = ("topic", "kafka_partition", "kafka_offset", "key", "op")
+        return rows.select(generation, *others)
+
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
         if table not in self._marks:

@@ -406,6 +406,52 @@ def test_topic_carries_one_table_unless_more_are_listed(
     assert names == {"a.t", "b.t"}
 
 
+# Deletes that are a tombstone only
+
+
+def test_tombstone_without_a_delete_is_rejected(new_lake: NewLake) -> None:
+    """Its row lives on. One behind its delete is skipped, also in the next batch."""
+    lake = new_lake()
+
+    def event(op: str, key: int, offset: int, form: Any = flattened) -> Record:
+        key_column = {"order_id": key}
+        return record(key_column, form(op, key_column, 100 + offset), offset)
+
+    def tombstone(key: int, offset: int, partition: int = 0) -> Record:
+        return record({"order_id": key}, None, offset, partition=partition)
+
+    def reasons() -> set[tuple[str, str]]:
+        rows = lake.rows("bronze.rejected_events")
+        return {(row["key"], row["reason"].partition(":")[0]) for row in rows}
+
+    def lone(*keys: int) -> set[tuple[str, str]]:
+        return {(f'{{"order_id":{key}}}', reason) for key in keys}
+
+    reason = "a tombstone without a delete"
+    lake.land(
+        [
+            *(event("c", key, key) for key in (1, 2, 3, 4)),
+            *(event("d", 1, 10), tombstone(1, 11)),
+            *(event("d", 2, 12, envelope), tombstone(3, 13)),
+            tombstone(9, 14),
+        ]
+    )
+    ingested = lake.ingest()
+    assert ingested.counts == (9, 6, 1, 2)
+    assert f"warning: rejected 1: {reason}: the row lives on" in ingested.err
+    assert reasons() == lone(3)
+    lake.land(
+        [
+            *(tombstone(2, 20), tombstone(4, 0, partition=1)),
+            # Inserted again, and then what was delivered before once more.
+            *(event("c", 1, 21), event("d", 1, 22), tombstone(1, 23)),
+            *(event("c", 2, 24), tombstone(2, 25), event("c", 3, 26)),
+        ]
+    )
+    assert lake.ingest().counts == (8, 4, 2, 2)
+    assert reasons() == lone(2, 3, 4)
+
+
 # How far it is
 
 
