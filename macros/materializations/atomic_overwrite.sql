@@ -1,7 +1,7 @@
 {#
-    A gold table: all rows are replaced, in one commit, whenever an input or the model's text
-    has changed; a reader sees the old rows or the new ones. A full refresh replaces them in any
-    case.
+    A gold table: all rows are replaced, in one commit, unless nothing that they are made from has
+    changed (see _state_of_inputs); a reader sees the old rows or the new ones. A full refresh
+    replaces them in any case, and dbt's `full_refresh: true` with every build.
 
     Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts,
     grants, hooks and `--empty`, which creates the table and changes no row.
@@ -10,25 +10,20 @@
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- do cdc_lakehouse._check_config(existing) -%}
-    {#- Equal states give equal rows: the newest commit of each input, and the model's text. Asked
-        before the rows are computed, so that the next run sees a commit of meanwhile. -#}
-    {%- set state = [local_md5(compiled_code)] -%}
-    {%- for input in cdc_lakehouse.inputs_of(model) -%}
-        {%- set commits = run_query(
-            "call show_commits(table => '" ~ input['relation'] ~ "', limit => 1)"
-        ).rows -%}
-        {%- do state.append(input['name'] ~ '@' ~ (commits[0][0] if commits else 'empty')) -%}
-    {%- endfor -%}
-    {%- set state = state | join(' ') -%}
+    {#- asked before the rows are computed, so that the next run sees a commit of meanwhile -#}
+    {%- set state = cdc_lakehouse._state_of_inputs() -%}
     {{ run_hooks(pre_hooks) }}
 
     {%- if existing and (
         flags.EMPTY
-        or (not should_full_refresh() and cdc_lakehouse.progress(this).get('inputs') == state)
+        or (
+            not should_full_refresh() and state != 'unknown'
+            and cdc_lakehouse.progress(this).get('inputs') == state
+        )
     ) -%}
         {%- do store_raw_result('main', message='no input has changed', code='', rows_affected=0) -%}
     {%- else -%}
-        {%- set rows = '(' ~ compiled_code ~ ')' -%}
+        {%- set rows = '(' ~ compiled_code ~ '\n)' -%}
         {%- set described = run_query('describe query select * from ' ~ rows).columns -%}
         {%- set types = dict(zip(described[0].values(), described[1].values())) -%}
         {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}

@@ -15,12 +15,10 @@
     {%- set is_increment = cdc_lakehouse.reads_increment() -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- set arrived = [] -%}
-    {%- for input in cdc_lakehouse.inputs_of(model) if is_increment -%}
-        {%- do arrived.append(cdc_lakehouse.arrived_in_this_run(input['name'])) -%}
-    {%- endfor -%}
     {%- set state = {'is_empty': true} -%}
-    {%- if not is_increment or (not flags.EMPTY and arrived | reject('equalto', 'false') | list) -%}
+    {%- if not is_increment or (
+        not flags.EMPTY and cdc_lakehouse._arrived(cdc_lakehouse.inputs_of(model)) != 'false'
+    ) -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', compiled_code) -%}
         {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
         {%- set aggregates = ['count(*)'] -%}

@@ -19,10 +19,9 @@
         {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
         {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
             {%- set recorded = cdc_lakehouse.progress(node) -%}
-            {%- for id in node.depends_on.nodes if id in graph.nodes -%}
-                {%- for _, name in graph.nodes[id].sources or [] -%}
-                    {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
-                {%- endfor -%}
+            {%- for id in cdc_lakehouse._reads(node)['tables'] if id in graph.sources -%}
+                {%- set name = graph.sources[id].name -%}
+                {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
@@ -48,12 +47,16 @@
                 {#- they become text of statements #}
                 and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
             {%- else -%}
+            {#- the quarantine has records, no events -#}
+            {%- set events = cdc_lakehouse.bronze_events(table) if name != 'rejected_events' else
+                '(select *, string(null) as op, int(null) as source_epoch, string(null) as source_position from '
+                ~ table ~ ')' -%}
             {%- set lower = read_to['selected'][name] | min if name in read_to['selected']
                 else read_to['others'].get(name, [0]) | max -%}
             select
                 '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
                 to_json(collect_set(case when op = 't' then concat_ws('@', source_epoch, source_position) end))
-            from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
+            from {{ events | indent(12) }}
             where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
             {%- endif -%}
         {%- endset -%}

@@ -354,3 +354,163 @@ def test_wider_number_reaches_a_table_while_it_is_read(steps: Steps) -> None:
     found = {row["order_id"]: row for row in project.lake.rows("silver.orders")}
     assert (found[3]["note"], found[1]["freight"]) == ("later", large)
     assert project.lake.sql("select max(freight) from silver.orders") == [[str(large)]]
+
+
+# What models read, by a name: each has order 1 and its freight.
+LIVE = "select order_id, freight from {} where not is_deleted"
+READ = {
+    "silver": LIVE.format("{{ ref('orders') }}"),
+    "ephemeral": "select order_id, freight from {{ ref('an_ephemeral') }}",
+    "view_of_views": "select order_id, freight from {{ ref('a_view_of_views') }}",
+    "staging": "select order_id, max_by(freight, kafka_offset) as freight"
+    " from {{ ref('stg_orders') }} group by 1",
+    "bronze": "select 1 as order_id, max(kafka_offset) as freight"
+    " from {{ source('bronze', 'cdc_events') }}",
+    "rejected": "select 1 as order_id, count(*) as freight"
+    " from {{ source('bronze', 'rejected_events') }}",
+    "hudi_table": "select order_id, freight from {{ ref('a_hudi_table') }}",
+    "hudi_source": "select order_id, price as freight"
+    " from {{ source('others', 'hudi_prices') }}",
+    "gold": "select order_id, freight from {{ ref('reads_silver') }}",
+    "table": "select order_id, freight from {{ ref('a_table') }}",
+    "seed": "select order_id, freight * rate as freight"
+    " from {{ ref('orders') }} cross join {{ ref('rates') }}",
+    "source": "select 1 as order_id, price as freight"
+    " from {{ source('others', 'prices') }}",
+    "unseen": "select 1 as order_id, price as freight from default.prices",
+    "clock": "select order_id, unix_micros(now()) as freight from {{ ref('orders') }}",
+    "clock_of_view": "select order_id, seen as freight from {{ ref('a_clock') }}",
+    "told": "select 1 as order_id, price as freight from default.prices"
+    " -- {{ ref('orders') }}",
+}
+THROUGH = {
+    "an_ephemeral": ("ephemeral", LIVE.format("{{ ref('orders') }}")),
+    "a_view": ("view", LIVE.format("{{ ref('orders') }}")),
+    "an_ephemeral_view": ("ephemeral", "select order_id, freight from {{ ref('a_view') }}"),
+    "a_view_of_views": (
+        "view",
+        "select order_id, freight from {{ ref('an_ephemeral_view') }}",
+    ),
+    "a_clock": (
+        "view",
+        "select order_id, unix_micros(current_timestamp) as seen from {{ ref('orders') }}",
+    ),
+    "a_table": ("table", LIVE.format("{{ ref('orders') }}")),
+    "a_hudi_table": ("table", LIVE.format("{{ ref('orders') }}")),
+}
+# Nothing tells whether these changed, or dbt makes them anew with every build.
+ALWAYS = {
+    *("table", "hudi_table", "seed", "source", "unseen", "clock", "clock_of_view", "told"),
+}
+MERGES = ("view_of_views", "gold", "seed", "unseen")
+OTHER_SOURCES = """
+sources:
+  - name: others
+    schema: default
+    tables:
+      - name: prices
+      - name: hudi_prices
+"""
+# The freight after the first build, an event, and a change of everything but events.
+FREIGHTS = dict.fromkeys(READ, (10, 11, 11)) | {
+    "bronze": (1, 2, 2),
+    "rejected": (1, 2, 2),
+    "seed": (20, 22, 33),
+    **dict.fromkeys(["source", "hudi_source", "unseen", "told"], (5, 5, 6)),
+    "view_of_views": (10, 11, 111),
+}
+
+
+@dataclass
+class Readers:
+    """Of each table that reads, after each build: the freight of order 1, its commits."""
+
+    freights: list[dict[str, Any]]
+    commits: list[dict[str, int]]
+
+
+@pytest.fixture(scope="module")
+def readers(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Readers:
+    """A gold table for everything that can be read, and silver ones of some."""
+    folder = tmp_path_factory.mktemp("readers")
+    topics = folder / "topics.toml"
+    topics.write_text(TOPICS)
+    lake = new_lake(topics)
+    project = small_project(folder / "project")
+    set_columns(project, COLUMNS)
+    models, seeds = project / "models", project / "seeds"
+    (models / "gold").mkdir()
+    seeds.mkdir()
+    (models / "others.yml").write_text(OTHER_SOURCES)
+
+    def write(layer: str, name: str, text: str, **settings: Any) -> None:
+        said = ", ".join(f"{k}={v!r}" for k, v in settings.items())
+        config = "{{ config(unique_key='order_id', " + said + ") }}"
+        (models / layer / f"{name}.sql").write_text(f"{config}\n\n{text}\n")
+
+    for name, text in READ.items():
+        write("gold", f"reads_{name}", text, full_refresh=name == "told")
+    for name, (kind, text) in THROUGH.items():
+        stored = "hudi" if name == "a_hudi_table" else "parquet"
+        write("gold", name, text, materialized=kind, file_format=stored)
+    for name in MERGES:
+        write("silver", f"merges_{name}", READ[name])
+    merged = "select order_id, freight from {{ ref('merges_seed') }}"
+    write("silver", "merges_merged_seed", merged)
+    result = Readers([], [])
+    tables = [f"gold.reads_{name}" for name in READ]
+    tables += [f"silver.merges_{name}" for name in (*MERGES, "merged_seed")]
+
+    def build() -> None:
+        variables = json.dumps({"cdc_lakehouse_recorded_events": True})
+        lake.dbt("build", "--vars", variables, project=project)
+        rows = {table: lake.rows(table) for table in tables}
+        assert {len(found) for found in rows.values()} == {1}
+        result.freights.append({name: row["freight"] for name, [row] in rows.items()})
+        instants = lake.tables.instants()
+        result.commits.append({table: len(instants[table]) for table in tables})
+
+    (seeds / "rates.csv").write_text("rate\n2\n")
+    lake.sql("create table prices using parquet as select 5 as price")
+    lake.sql(
+        "create table hudi_prices using hudi tblproperties (primaryKey = 'order_id')"
+        " as select 1 as order_id, 5 as price"
+    )
+    lake.land([order(1, "c", 1), "{}"])
+    lake.ingest()
+    build()
+    lake.land([order(2, "u", 1, freight=11), "{}"])
+    lake.ingest()
+    build()
+    (seeds / "rates.csv").write_text("rate\n3\n")
+    lake.sql("insert overwrite prices select 6 as price")
+    lake.sql("update hudi_prices set price = 6")
+    write(
+        "gold",
+        "a_view",
+        THROUGH["a_view"][1].replace("freight", "freight + 100 as freight"),
+        materialized="view",
+    )
+    build()
+    return result
+
+
+@pytest.mark.parametrize("name", READ)
+def test_gold_follows_what_it_reads(name: str, readers: Readers) -> None:
+    """And makes no commit where all that it reads is known to be the same."""
+    table = f"gold.reads_{name}"
+    freights = tuple(step[table] for step in readers.freights)
+    if "clock" in name:
+        assert len(set(freights)) == 3
+    else:
+        assert freights == FREIGHTS[name]
+    assert readers.commits[-1][table] == (3 if name in ALWAYS else len(set(freights)))
+
+
+@pytest.mark.parametrize("name", [*MERGES, "merged_seed"])
+def test_silver_follows_what_it_reads(name: str, readers: Readers) -> None:
+    """Directly, or through another silver table; a view's new text takes a full refresh."""
+    first, then, last = FREIGHTS[name.removeprefix("merged_")]
+    last = then if name == "view_of_views" else last
+    freights = [step[f"silver.merges_{name}"] for step in readers.freights]
+    assert freights == [first, then, last]
