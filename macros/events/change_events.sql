@@ -168,7 +168,10 @@ typed as (
             {%- for column in key_columns %}
             {%- set text = cdc_lakehouse._key_text(table, column) %}
             case
-                when {{ text }} is null then 'no {{ column }}, which is the key'
+                when {{ text }} is null then concat(
+                    'no {{ column }}, which is the key',
+                    if(row_image.`{{ column }}` is null, '', ': a made-up value, as Kafka\'s key lacks it')
+                )
                 when {{ cdc_lakehouse._key_part(table, column) }} is null
                     then concat('{{ column }}: \'', left({{ text }}, 60), '\' is no {{ table['columns'][column] }}')
             end

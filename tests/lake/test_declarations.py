@@ -150,6 +150,8 @@ ALL = [
         record({"id": row["id"]}, flattened("c", row, row["id"]), row["id"])
         for row in OLD_ROWS
     ),
+    order(18, "c", 0),
+    order(19, "c", 15),
 ]
 LATER = [
     order(20, "u", 1, topic="c", note=PLACEHOLDER),
@@ -167,6 +169,10 @@ LATER = [
     order(41, "u", 31, topic=None, old_topic="another's"),
     record({"Order Id": 32}, envelope("d", None, 42), 42),
     record({"id": 33}, envelope("d", None, 43), 43),
+    # Kafka's key is another: zeros are made up, and a number is the key.
+    record({"email": "c"}, flattened("d", {"Order Id": 0, "email": "c"}, 27), 27),
+    record({"email": "c"}, envelope("d", {"Order Id": 0, "email": "c"}, 28), 28),
+    record({"email": "c"}, flattened("d", {"Order Id": 15, "email": "c"}, 29), 29),
 ]
 
 
@@ -194,7 +200,7 @@ def test_renamed_column_has_the_values_of_its_old_names(
 ) -> None:
     """Of an event that has two of them, the newest one's; the key's, too."""
     rows = {row["order_id"]: row for row in built[0].rows("silver.renamed")}
-    assert rows.keys() == {*range(1, 15), *range(30, 34)}
+    assert rows.keys() == {*range(16), *range(30, 34)}
     found = {key: (rows[key]["op"], rows[key]["topic_name"]) for key in range(30, 34)}
     assert found == {30: ("u", "kept"), 31: ("u", None), 32: ("d", None), 33: ("d", None)}
 
@@ -216,7 +222,21 @@ def test_event_without_a_key_has_no_row(
 ) -> None:
     """A delete that brings no row and no key."""
     assert built[1] == [[], []]
-    assert rows.keys() == {*range(1, 15), 30, 31, 32}
+    assert rows.keys() == {*range(16), 30, 31, 32}
+
+
+def test_made_up_key_of_a_delete_is_rejected(
+    built: tuple[Lake, list[list[str]]], rows: dict[int, Row]
+) -> None:
+    """With another replica identity, a delete of any row has the key 0."""
+    assert (rows[0]["is_deleted"], rows[15]["is_deleted"]) == (False, True)
+    rejected = built[0].sql(
+        "select kafka_offset, rejection from staging.stg_orders"
+        " where rejection is not null and kafka_offset < 30"
+    )
+    reason = "no order_id, which is the key"
+    made_up = f"{reason}: a made-up value, as Kafka's key lacks it"
+    assert dict(rejected) == {"9": reason, "27": made_up, "28": made_up}
 
 
 def test_value_that_its_type_cannot_hold_is_null(rows: dict[int, Row]) -> None:
