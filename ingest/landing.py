@@ -339,12 +339,11 @@ class Landing:
         A path that went away has nothing until it is back.
         """
         listed: dict[File, str | None] = {}
-        for names in self._local:
-            for path in matches(names):
-                for found, status, problem in files_at(Path(path)):
-                    modified = status.st_mtime_ns // 1_000_000 if status else 0
-                    length = status.st_size if status else 0
-                    listed[File(f"{LOCAL}{found}", modified, length)] = problem
+        starts = (Path(path) for names in self._local for path in matches(names))
+        for found, status, problem in files_at(starts):
+            modified = status.st_mtime_ns // 1_000_000 if status else 0
+            length = status.st_size if status else 0
+            listed[File(f"{LOCAL}{found}", modified, length)] = problem
         if self._paths:
             files = self._list(self._paths)
             if files is None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 Found = tuple[str, os.stat_result | None, str | None]
@@ -35,41 +36,45 @@ def matches(names: Sequence[re.Pattern[str] | str], folder: str = "") -> Iterato
         yield from matches(below, f"{folder}/{each}")
 
 
-def files_at(
-    place: Path | os.DirEntry[str], above: tuple[tuple[int, int], ...] = ()
-) -> Iterator[Found]:
-    """The files at a place and below it: path, status, and why it cannot be read.
+def files_at(starts: Iterable[Path]) -> Iterator[Found]:
+    """The files at some places and below them: path, status, and why it cannot be read.
 
-    Links are followed, but not to a folder that they are in. What goes away meanwhile is
-    left out. What cannot be read may have no status.
+    Links are followed, after all else, and each folder is listed once: by its own path
+    where that is among them. What goes away meanwhile is left out. What cannot be read may
+    have no status.
 
     Args:
-        place: a file or folder.
-        above: the folders that it is in, by device and number.
+        starts: files or folders.
     """
-    path = os.fspath(place)
-    try:
-        path.encode()
-        status = place.stat()
-        if not stat.S_ISDIR(status.st_mode):
-            is_file = stat.S_ISREG(status.st_mode)
-            yield path, status, None if is_file else "it is a pipe or a device, and no file"
-            return
-        identity = status.st_dev, status.st_ino
-        if identity in above:
-            return
-        with os.scandir(path) as entries:
-            below = [each for each in entries if not _is_hidden(each.name)]
-    except UnicodeEncodeError:
-        yield path, None, "its name is not UTF-8: rename it"
-    except FileNotFoundError:
-        if place.is_symlink():
-            yield path, None, "it is a link to nothing"
-    except OSError as error:
-        yield path, None, error.strerror
-    else:
-        for entry in below:
-            yield from files_at(entry, (*above, identity))
+    seen: set[tuple[int, int]] = set()
+    waiting: deque[Path | os.DirEntry[str]] = deque(starts)
+    while waiting:
+        place = waiting.popleft()
+        path = os.fspath(place)
+        try:
+            path.encode()
+            status = place.stat()
+            if not stat.S_ISDIR(status.st_mode):
+                is_file = stat.S_ISREG(status.st_mode)
+                problem = None if is_file else "it is a pipe or a device, and no file"
+                yield path, status, problem
+                continue
+            identity = status.st_dev, status.st_ino
+            if identity in seen:
+                continue
+            with os.scandir(path) as entries:
+                below = [each for each in entries if not _is_hidden(each.name)]
+        except UnicodeEncodeError:
+            yield path, None, "its name is not UTF-8: rename it"
+        except FileNotFoundError:
+            if place.is_symlink():
+                yield path, None, "it is a link to nothing"
+        except OSError as error:
+            yield path, None, error.strerror
+        else:
+            seen.add(identity)
+            for entry in below:
+                (waiting.append if entry.is_symlink() else waiting.appendleft)(entry)
 
 
 def _is_hidden(name: str) -> bool:

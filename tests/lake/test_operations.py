@@ -52,6 +52,7 @@ def truncate(lsn: int, offset: int, table: str = "cdc_events") -> Record:
     return record(None, value, offset, topic=f"demo.datalake.{table}")
 
 
+ODD_FIELD: dict[str, Any] = {"gift\x1b[2Jnote": "roses"}
 SECOND: list[Record] = [
     truncate(300, 10),
     order("c", 4, 220, 11),
@@ -59,7 +60,7 @@ SECOND: list[Record] = [
     order("u", "x1", 1_030, 13),
     order("u", 11, 1_040, 14, order_date="soon"),
     order("u", 12, 1_050, 15, customer_id="BONAP"),
-    order("u", 13, 1_060, 16, **{"gift\x1b[2Jnote": "roses"}),
+    order("u", 13, 1_060, 16, **ODD_FIELD),
     # The read of 14 has a date again; so has that of 15, which comes with the next build.
     order("u", 14, 1_070, 17, order_date="soon"),
     order("r", 14, 1_075, 18),

@@ -288,7 +288,7 @@ ODD = [
         ("null", (), ("id",)),
         ("api", ("api_key", "api_key_key"), ("id", "api_key")),
         ("Kunden.Übersicht, alle", ("Größe",), ("id",)),
-        ("l{{ env_var('HOME') }}", ('c{{ env_var("HOME") }}', "# no: [comment"), ("id",)),
+        ('l{{ env_var("HOME") }}', ('c{{ env_var("HOME") }}', "# no: [comment"), ("id",)),
     ]
 ]
 
@@ -298,7 +298,7 @@ def test_nothing_of_a_catalogue_is_taken_for_code(
 ) -> None:
     """Words of YAML, Jinja, names that are no names here; what is written is parsed."""
     catalogue.tables[:] = [
-        replace(each, comment="{{ env_var('HOME') }}: \x07'#") for each in ODD
+        replace(each, comment='{{ env_var("HOME") }}: \x07\'#') for each in ODD
     ]
     file = project / CONNECTOR
     config = json.loads(file.read_text()) | {"table.include.list": "shop.Vögel"}

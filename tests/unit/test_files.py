@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import threading
@@ -163,25 +164,32 @@ def test_batch_has_as_many_files_as_it_may_decode() -> None:
 
 
 def test_local_paths_have_what_spark_finds_there(tmp_path: Path) -> None:
-    """Hidden names are left out, links are followed, and not in a circle."""
+    """Hidden names are left out, links are followed, and none in a circle or twice."""
     for name in ("a/1.json", "a/_b/2.json", "a/_b=1/3.json", "a/.4.json", "c/_5.json"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "a/linked.json").symlink_to(tmp_path / "c/_5.json")
     (tmp_path / "c/up").symlink_to(tmp_path)
+    # Folders with links to one another: 20 of them have a path for each of their orders.
+    (tmp_path / "d").mkdir()
+    for number, other in itertools.permutations(range(20), 2):
+        (tmp_path / f"d/{number}").mkdir(exist_ok=True)
+        (tmp_path / f"d/{number}/{number}.json").touch()
+        (tmp_path / f"d/{number}/to {other}").symlink_to(tmp_path / f"d/{other}")
 
     def found(*names: str) -> set[str]:
         root: list[re.Pattern[str] | str] = [*str(tmp_path).strip("/").split("/")]
         below = [re.compile(name) if "*" in name else name for name in names]
         return {
             path.removeprefix(f"{tmp_path}/")
-            for start in matches([*root, *below])
-            for path, _, problem in files_at(Path(start))
+            for path, _, problem in files_at(map(Path, matches([*root, *below])))
             if problem is None
         }
 
     of_a = {"a/1.json", "a/_b=1/3.json", "a/linked.json"}
-    assert found() == of_a
+    of_d = {f"d/{number}/{number}.json" for number in range(20)}
+    assert found() == of_a | of_d
+    assert found("d", ".*") == of_d
     assert found("a") == of_a
     assert found("a", ".*json") == {"a/1.json", "a/linked.json"}
     assert found(".*", "1.json") == {"a/1.json"}

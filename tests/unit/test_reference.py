@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tomllib
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.histories import COLUMNS, LANES, History, Lane, Outcome, histories, play
+from tests.support.project import PROJECT
 from tests.support.reference import Event, Period, Version, fold, periods
 
 BY_NAME = {lane.name: lane for lane in LANES}
@@ -81,3 +83,14 @@ def test_history_is_the_source_at_any_position_and_time(lane: Lane) -> None:
             assert rows_at(found, time, "valid_from", "valid_to") == rows
 
     check()
+
+
+def test_wrong_changes_are_of_texts_that_are_there_once() -> None:
+    """Those of ``tests/servers/test_mutants.py``, which takes many minutes to say so."""
+    listed = tomllib.loads((PROJECT / "tests/support/mutants.toml").read_text())["mutant"]
+    wrong = [
+        f"{each['file']}: {each['text']}"
+        for each in listed
+        if (PROJECT / each["file"]).read_text().count(each["text"]) != 1
+    ]
+    assert wrong == []
