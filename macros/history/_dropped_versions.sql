@@ -50,6 +50,10 @@ from (
         fold_begun.position is not null and not array_contains(fold_positions, fold_begun) as fold_is_begun,
         fold_ended.position is not null
         and not array_contains(fold_positions, fold_ended)
+        {%- for point in cdc_lakehouse.decided_truncates('apply') if execute %}
+        {#- a truncate is of a key that bronze has an event of before it, or not, anew -#}
+        and not coalesce(fold_ended = {{ cdc_lakehouse.point(*point) }} and fold_first_event < fold_ended, false)
+        {%- endfor %}
         and not fold_ended <=> lead(fold_begun) over (partition by {{ key }} order by version_number) as fold_is_ended,
         max(
             case

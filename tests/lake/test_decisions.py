@@ -124,7 +124,8 @@ TRUNCATES: list[list[Event]] = [
         restored("r", 6, 260, "B"),
         *(restored("c", 8, 28, partition=1), restored("r", 8, None, partition=1, time=900)),
         *(restored("c", 9, 29, partition=1), restored("r", 9, None, partition=1, time=30)),
-        split("u", 21, 220, 2025),
+        # That the row had moved was not known when its partition was emptied.
+        *(split("d", 23, 197, 2024), split("c", 23, 198, 2025), split("u", 21, 220, 2025)),
         # The old server's, late: a value that the key change left out.
         event("u", 30, 9_100, "second", topic=OLD, time=200),
     ],
