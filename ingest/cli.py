@@ -266,9 +266,11 @@ def kafka(
 
         def follow() -> None:
             table_of = options.topics.tables
-            waiting = set(topics) - stream.complete_topics(query.lastProgress)
-            lacking = {table_of[topic] for topic in waiting}
-            metrics.note_complete({table_of[topic] for topic in topics} - lacking)
+            if progress := query.lastProgress:
+                waiting = set(topics) - stream.complete_topics(progress)
+                lacking = {table_of[topic] for topic in waiting}
+                complete = {table_of[topic] for topic in topics} - lacking
+                metrics.note_complete(complete, stream.last_batch(progress))
             follow_up.build_if_due()
 
         is_done = stream.wait(query, stop, follow)

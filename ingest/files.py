@@ -82,7 +82,8 @@ class FileReader:
                 left = self._landing.readable(left)
                 if left:
                     records = self._landing.records(left, self._topic)
-                    left_out = self._batches.write(records)
+                    with metrics.batch():
+                        left_out = self._batches.write(records)
                     self._landing.note_waiting(left, left_out)
                 break
             except SPARK_ERRORS as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from prometheus_client import Counter, Gauge, Summary, start_http_server
@@ -29,26 +30,50 @@ last_success = Gauge(
     "When a build succeeded last, in Unix time",
 )
 
-# When the newest change of a table was made, in Unix time.
-_newest: dict[str, float] = {}
+# When the newest change of a table was made, in Unix time, and the batch that brought it.
+_newest: dict[str, tuple[float, int]] = {}
 _complete: set[str] = set()
+# When the batch under way began, and the number of that or of the one before.
+_began: float | None = None
+_batch = 0
+
+
+@contextmanager
+def batch(number: int = 0) -> Iterator[None]:
+    """A batch, of which nobody knows yet what it brings to which table.
+
+    Args:
+        number: that of Spark's micro-batch.
+    """
+    global _began, _batch
+    _began, _batch = time.time(), number
+    yield
+    _began = None
 
 
 def note_written(table: str, newest: float) -> None:
     """Note when the newest change of a batch was made; more may follow."""
-    _newest[table] = newest
+    _newest[table] = newest, _batch
     _complete.discard(table)
     lag_seconds.labels(table).set_function(partial(_lag, table))
 
 
-def note_complete(tables: Collection[str]) -> None:
-    """Note which tables have all there is, until a batch brings more."""
+def note_complete(tables: Collection[str], number: int = 0) -> None:
+    """Note which tables have all there is, until a batch brings more.
+
+    Args:
+        tables: those that had it after a batch.
+        number: of that; a later one may be under way, or have written some of them.
+    """
+    known = [each for each in tables if _newest.get(each, (0, number))[1] <= number]
     _complete.clear()
-    _complete.update(tables)
+    _complete.update(known)
 
 
 def _lag(table: str) -> float:
-    return 0 if table in _complete else max(0, time.time() - _newest[table])
+    now = time.time()
+    since = (_began or now) if table in _complete else _newest[table][0]
+    return max(0, now - since)
 
 
 def serve(port: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingest import metrics
 from ingest.avro import Schemas, records_from_kafka
 from ingest.batches import Batches
 from lake.command import StopRequest
@@ -83,7 +84,8 @@ def start(
         # Under steady input one batch follows the other.
         if stop:
             raise StoppedError
-        batches.write(records_from_kafka(batch, schemas))
+        with metrics.batch(number):
+            batches.write(records_from_kafka(batch, schemas))
         # The checkpoint must not go past what was left out.
         if batches.refused:
             raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
@@ -98,11 +100,20 @@ def start(
     return writer.trigger(processingTime=f"{int(seconds * 1000)} milliseconds").start()
 
 
-def complete_topics(progress: dict[str, Any] | None) -> set[str]:
+def last_batch(progress: Mapping[str, Any]) -> int:
+    """The last batch that was written when a query reported its progress.
+
+    Where nothing is new, Spark reports the number of the batch that is to come.
+    """
+    is_written = "addBatch" in progress["durationMs"]
+    return int(progress["batchId"]) - (0 if is_written else 1)
+
+
+def complete_topics(progress: Mapping[str, Any]) -> set[str]:
     """The topics of which all is read, by the progress of the last batch."""
     return {
         topic
-        for source in (progress or {}).get("sources", [])
+        for source in progress["sources"]
         for topic, ends in (source["latestOffset"] or {}).items()
         if ends.items() <= (source["endOffset"] or {}).get(topic, {}).items()
     }

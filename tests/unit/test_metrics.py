@@ -7,13 +7,14 @@ import re
 import socket
 import time
 import urllib.request
+from unittest.mock import MagicMock
 
 import pytest
 from prometheus_client import REGISTRY
 
 from connectors.stack.ports import reserved_ports
 from ingest import metrics
-from ingest.stream import complete_topics
+from ingest.stream import complete_topics, last_batch
 from lake.errors import UserError
 from tests.support.project import PROJECT
 
@@ -61,6 +62,43 @@ def test_lag_is_the_age_of_what_is_missing() -> None:
     assert lags() == [30, 0]
 
 
+def test_lag_is_not_nothing_while_a_batch_brings_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The query's progress is that of the batch before, and is seen again and again."""
+    now = 1_800_000_000.0
+    clock = MagicMock(time=lambda: now)
+    monkeypatch.setattr(metrics, "time", clock)
+    monkeypatch.setattr(metrics, "_batch", 0)
+
+    def lags() -> list[float | None]:
+        return [
+            REGISTRY.get_sample_value("cdc_lakehouse_lag_seconds", {"table": table})
+            for table in ("busy", "idle")
+        ]
+
+    written = {"batchId": 6, "durationMs": {"addBatch": 5}}
+    waiting = {"batchId": 7, "durationMs": {"triggerExecution": 5}}
+    with metrics.batch(6):
+        metrics.note_written("busy", now - 300)
+        metrics.note_written("idle", now - 9000)
+    assert lags() == [300, 9000]
+    for progress in (written, waiting):
+        metrics.note_complete({"busy", "idle"}, last_batch(progress))
+        assert lags() == [0, 0]
+    with metrics.batch(7):
+        now += 60
+        metrics.note_complete({"busy", "idle"}, last_batch(waiting))
+        assert lags() == [60, 60]
+        metrics.note_written("busy", now - 7200)
+        metrics.note_complete({"busy", "idle"}, last_batch(waiting))
+        assert lags() == [7200, 60]
+    metrics.note_complete({"busy", "idle"}, last_batch(waiting))
+    assert lags() == [7200, 0]
+    metrics.note_complete({"busy", "idle"}, last_batch(waiting | written | {"batchId": 7}))
+    assert lags() == [0, 0]
+
+
 def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
     """As Spark reports its Kafka source; a partition may be new."""
     source = {
@@ -72,10 +110,8 @@ def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
         },
     }
     assert complete_topics({"sources": [source]}) == {"all"}
-    assert (
-        complete_topics({"sources": [{"endOffset": None, "latestOffset": None}]}) == set()
-    )
-    assert complete_topics(None) == set()
+    source = {"endOffset": None, "latestOffset": None}
+    assert complete_topics({"sources": [source]}) == set()
 
 
 def test_port_that_is_taken_is_named() -> None:
