@@ -20,13 +20,13 @@ from dbt.config.project import Project
 from dbt.contracts.graph.manifest import Manifest
 from dbt.events.types import CommandCompleted
 from dbt.flags import get_flags
-from dbt.plugins import dbt_hook, dbtPlugin
+from dbt.plugins.manager import dbt_hook, dbtPlugin
 from dbt_common.events.base_types import EventLevel, EventMsg
 from dbt_common.events.event_manager_client import add_callback_to_manager
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 
-from lake.clock import Commit, newest_commit, require_later
+from lake.clock import newest_commit, require_later
 from lake.errors import TransientError, UserError
 from lake.folders import require_room
 from lake.lock import exclusive_lock, only_one_anywhere
@@ -48,8 +48,6 @@ WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions", "run_statem
 _here = ExitStack()
 _anywhere = ExitStack()
 _names: set[str] = set()
-# The newest commit of before this process, by the schema that is left out.
-_newest: dict[str, Commit] = {}
 
 # What a process that builds again wants to know of a project that has been parsed.
 keep_parsed: Callable[[Manifest], None] | None = None
@@ -181,10 +179,7 @@ def _hold(command: str, operation: str) -> None:
     if names:
         # Whoever writes bronze may have another clock.
         without = "" if operation in WRITING_BRONZE else "bronze"
-        if without not in _newest:
-            warehouse = f"{lake}/warehouse"
-            _newest[without] = newest_commit(session, warehouse, without=without)
-        require_later(_newest[without])
+        require_later(newest_commit(session, f"{lake}/warehouse", without=without))
 
 
 def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> bool:
@@ -201,7 +196,6 @@ def release() -> None:
     _anywhere.close()
     _here.close()
     _names.clear()
-    _newest.clear()
 
 
 def _has(lake: str, layer: str) -> bool:

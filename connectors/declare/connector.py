@@ -127,8 +127,8 @@ class Connector:
         Raises:
             UserError: the table cannot be declared.
         """
-        if table.heirs and not self._reads_only(table):
-            setting = "snapshot.select.statement.overrides"
+        if table.heirs and not self._snapshot_rows(table):
+            setting = settings.STATEMENTS
             heirs = ", ".join(table.heirs)
             statement = f"select * from only {quoted(table.schema, table.name)}"
             raise UserError(
@@ -156,6 +156,7 @@ class Connector:
         }
         wrong = [
             *settings.unreadable(self._config),
+            *self._unread(table),
             *settings.unreadable_columns(self._config, table, types, masked),
         ]
         if wrong:
@@ -193,11 +194,33 @@ class Connector:
                 f" cdc_lakehouse_unavailable_value, {value or PLACEHOLDER!r}"
             )
 
-    def _reads_only(self, table: Table) -> bool:
-        """Whether its snapshots leave out the rows of tables that inherit from a table."""
-        setting = "snapshot.select.statement.overrides"
-        statement = self._config.get(f"{setting}.{table}", "").lower()
-        return str(table) in self._list(setting) and " from only " in statement
+    def _unread(self, table: Table) -> Iterator[str]:
+        """What makes a snapshot leave rows of a table out, with a setting's name."""
+        mode = self._config.get("snapshot.mode", "initial")
+        if mode not in settings.SNAPSHOTS:
+            yield f"snapshot.mode={mode}"
+        listed = "snapshot.include.collection.list"
+        if self._list(listed) and not self._matches(listed, str(table)):
+            yield f"{listed}={self._config[listed]}"
+        if self._snapshot_rows(table) is None:
+            yield f"{settings.STATEMENTS} that is not select * from {table}"
+
+    def _snapshot_rows(self, table: Table) -> str | None:
+        """Whose rows it reads: ``only`` the table's, or all; None where it is some."""
+        setting = settings.STATEMENTS
+        if not self._matches(setting, str(table)):
+            return ""
+        for entry in self._list(setting):
+            statement = self._config.get(f"{setting}.{entry}")
+            if statement and re.fullmatch(entry, str(table), re.IGNORECASE | re.ASCII):
+                words = " ".join(re.sub(r'["`]|;\s*$', "", statement).split())
+                rows = rf"select \* from (only )?{re.escape(str(table))}"
+                found = re.fullmatch(rows, words, re.IGNORECASE)
+                # The rows of a partitioned table are its partitions'.
+                if found is None or (found[1] and table.is_partitioned):
+                    return None
+                return found[1] or ""
+        return ""
 
     def unsent(self) -> Iterator[tuple[str, str]]:
         """The operations that it does not send, each with the setting that it is for."""

@@ -41,12 +41,19 @@ ENCODINGS = {
     "bigint.unsigned.handling.mode": Encoding("long", ("precise",), "bigint.*unsigned"),
     "money.fraction.digits": Encoding("2", ("2",), "money"),
 }
-# What names a topic, and changes values by code of one's own.
+# What names a topic, changes values by code of one's own, and leaves events out.
 FIXED = {
     "topic.naming.strategy": "io.debezium.schema.SchemaTopicNamingStrategy",
     "topic.delimiter": ".",
     "converters": "",
+    # An event that cannot be read is left out.
+    "errors.tolerance": "none",
+    "event.processing.failure.handling.mode": "fail",
+    "inconsistent.schema.handling.mode": "fail",
 }
+# The modes in which a snapshot of rows is taken, or was, and changes follow.
+SNAPSHOTS = ("initial", "always", "when_needed", "recovery", "schema_only_recovery")
+STATEMENTS = "snapshot.select.statement.overrides"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 CONFLUENT = "io.confluent.connect.avro.AvroConverter"
 CONVERTERS = (JSON, CONFLUENT, "io.apicurio.registry.utils.converter.AvroConverter")

@@ -218,6 +218,15 @@ def test_database_that_a_thread_makes_is_not_prepared_again(
     assert taken.count("prepared") == 1
 
 
+def test_each_build_of_a_process_asks_for_the_newest_commit(
+    taken: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine may have written since."""
+    start(monkeypatch, "build")
+    start(monkeypatch, "build")
+    assert taken.count(COMMITS) == 2
+
+
 def test_metastore_that_another_process_has_is_not_opened_ahead(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -474,6 +474,7 @@ def test_column_that_the_connector_leaves_out_is_not_declared(
 
 NULLS = "value.converter.replace.null.with.default"
 MASK = "column.mask.with.12.chars"
+ROWS = "snapshot.select.statement.overrides"
 TYPED = Table(
     "shop",
     "typed",
@@ -533,6 +534,10 @@ UNFIT: list[tuple[dict[str, str | None], str]] = [
         f"long, of which a value that was not sent is changed, too, by {MASK}",
     ),
     (
+        {"column.truncate.to.9.chars": ".*long"},
+        "a value that was not sent is changed, too, by column.truncate.to.9.chars",
+    ),
+    (
         {"message.key.columns": "shop.typed:text"},
         "the key id with message.key.columns=shop",
     ),
@@ -545,6 +550,21 @@ UNFIT: list[tuple[dict[str, str | None], str]] = [
         "unavailable.value.placeholder is 'x', and mus",
     ),
 ]
+# What leaves rows or events out.
+LEAVES_OUT = [
+    *(("snapshot.mode", mode) for mode in ("no_data", "never", "schema_only")),
+    *(("errors.tolerance", "all"), ("snapshot.include.collection.list", "shop.x")),
+    *(("event.processing.failure.handling.mode", mode) for mode in ("skip", "warn")),
+    ("inconsistent.schema.handling.mode", "skip"),
+]
+UNFIT += [({name: value}, f"sends: {name}={value} (") for name, value in LEAVES_OUT]
+UNFIT += [
+    (
+        {ROWS: "shop.other, shop.typed", f"{ROWS}.shop.typed": f"select {rows}"},
+        f"{ROWS} that is not select * from shop.typed (",
+    )
+    for rows in ("* from only shop.typed where id > 9", "id from shop.typed", "* from x.y")
+]
 # Nor does any of these, of which a value is as it is declared.
 FIT: dict[str, str | None] = {
     "time.precision.mode": "adaptive_time_microseconds",
@@ -553,6 +573,11 @@ FIT: dict[str, str | None] = {
     "column.truncate.to.9.chars": r"shop\.typed\.text",
     "message.key.columns": "shop.typed:id;(.*).other:x",
     "key.converter": None,
+    "snapshot.mode": "when_needed",
+    "snapshot.include.collection.list": "shop[.]t.*",
+    ROWS: "shop.other,shop.typed",
+    f"{ROWS}.shop.typed": 'SELECT * from  only "shop"."typed";',
+    f"{ROWS}.shop.other": "select 1",
 }
 
 

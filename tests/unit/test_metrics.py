@@ -110,8 +110,8 @@ def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
         },
     }
     assert complete_topics({"sources": [source]}) == {"all"}
-    source = {"endOffset": None, "latestOffset": None}
-    assert complete_topics({"sources": [source]}) == set()
+    unknown = {"endOffset": None, "latestOffset": None}
+    assert complete_topics({"sources": [unknown]}) == set()
 
 
 def test_port_that_is_taken_is_named() -> None:
