@@ -28,6 +28,30 @@
             table, rows, dict(zip(['rows', 'replays', 'lacking', 'ended'], described['values'])),
             columns, is_increment, reads_increment
         ) -%}
+        {%- set stored = cdc_lakehouse.stored_columns(target_relation) -%}
+        {%- set dropped = stored.keys() | reject('in', types) | list if is_increment else [] -%}
+        {%- if dropped -%}
+            {#- what is no longer declared stays with the version that began there, whatever its number -#}
+            {%- set began = ['`' ~ table['key'] ~ '`', 'from_epoch', 'from_position', 'valid_from'] -%}
+            {%- set with_dropped -%}
+                (
+                    select versions.*
+                    {%- for column in dropped %}, before.`{{ column }}`{% endfor %}
+                    from {{ state['rows'] }} as versions
+                    left join (
+                        select {{ began | join(', ') }}
+                        {%- for column in dropped %}, max_by(`{{ column }}`, version_number) as `{{ column }}`{% endfor %}
+                        from {{ target_relation }}
+                        group by {{ began | join(', ') }}
+                    ) as before
+                        on {% for each in began %}versions.{{ each }} <=> before.{{ each }}
+                        {{- ' and ' if not loop.last }}{% endfor %}
+                )
+            {%- endset -%}
+            {%- do state.update({'rows': with_dropped}) -%}
+            {%- for column in dropped -%}{%- do types.update({column: stored[column]}) -%}{%- endfor -%}
+            {%- set columns = columns + dropped -%}
+        {%- endif -%}
         {%- if (is_increment and state['is_empty']) or (flags.EMPTY and existing) -%}
             {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
         {%- else -%}

@@ -140,6 +140,18 @@ ADDED: list[Record] = [
 ]
 # It lacks order 12, and 13, of which bronze has no event any more.
 READ_AGAIN: list[Record] = [event("r", 2, 6_000, 90, 9, priority=1)]
+BEFORE_REMOVAL: list[Record] = [
+    event("c", 20, 7_000, 100, 1, priority=1),
+    event("u", 20, 7_020, 102, 3, priority=3),
+    event("c", 21, 7_110, 111, 1, shipment=UNAVAILABLE, priority=7),
+    event("u", 21, 7_120, 112, 1, shipment="rail", priority=7),
+]
+# A late event splits a version; another is one with the one before, as its key was another.
+AFTER_REMOVAL: list[Record] = [
+    event("u", 20, 7_010, 101, 2),
+    event("c", 22, 7_100, 109, 1, shipment="rail"),
+    event("d", 22, 7_110, 110),
+]
 WRONG = {
     "cdc_merge": "the materialization cdc_merge cannot write a history",
     "cdc_history": "setting 'unique_key' is 'order_id'; its key is 'history_id'",
@@ -408,3 +420,28 @@ def test_wrong_settings_are_refused(histories: Histories, materialized: str) -> 
     answer = histories.lake.try_dbt("run", "-s", "wrong", project=histories.project)
     model.unlink()
     assert WRONG[materialized] in answer["nodes"]["wrong"]["message"]
+
+
+def test_a_removed_column_stays_with_its_versions(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Whatever their numbers are now, also where a surplus version goes."""
+    project = small_project(tmp_path / "project")
+    (project / "models/silver/orders_history.sql").write_text(MODEL)
+    topics = project / "topics.toml"
+    topics.write_text(TOPICS)
+    found = Histories(new_lake(topics), project)
+    set_columns(project, COLUMNS | {"priority": "int"})
+    found.build("declared", BEFORE_REMOVAL)
+    set_columns(project, COLUMNS)
+    found.build("removed", AFTER_REMOVAL)
+    assert {
+        row["history_id"]: (row["freight"], row["shipment"], row["priority"])
+        for row in found.rows["removed"]
+        if row["order_id"] in (20, 21)
+    } == {
+        "20#1": (1, "sea", 1),
+        "20#2": (2, "sea", None),
+        "20#3": (3, "sea", 3),
+        "21#1": (1, "rail", 7),
+    }
