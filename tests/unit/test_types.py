@@ -7,6 +7,7 @@ import re
 import pytest
 
 from connectors.types import UnsupportedTypeError, declared_type, names, read_types
+from ingest.events import LONG_NUMBER, NUMBER, STRING
 from tests.support import mariadb_types, types_matrix
 from tests.support.project import PROJECT
 from tests.support.types_matrix import PRECISE, Type
@@ -150,3 +151,13 @@ def test_reasons(database: str, source_type: str, error: str) -> None:
     with pytest.raises(UnsupportedTypeError, match=re.escape(error)) as caught:
         declared_type(database, source_type)
     assert f"'{source_type}'" in str(caught.value)
+
+
+def test_staging_models_have_the_ingest_s_patterns_of_numbers() -> None:
+    macro = (PROJECT / "macros/events/change_events.sql").read_text(encoding="utf-8")
+    patterns = {
+        name: "".join(re.findall("'(.*?)'", value)).replace(r"\\\\", "\\")
+        for name, value in re.findall(r"\{%- set (\w+) = ('[^%]*') -%\}", macro)
+    }
+    expected = {"long_number": LONG_NUMBER, "string": STRING, "number": NUMBER}
+    assert expected.items() <= patterns.items()
