@@ -17,8 +17,18 @@
         ) }}
     {%- endfor -%}
     {%- for bronze_table, bound in bounds.items() -%}
-        {%- for point in bound.get('truncates', [])
-            if point not in truncates and (none, point[1]) not in truncates -%}
+        {%- set readers = [] -%}
+        {%- set recorded = [] -%}
+        {%- for node in graph.nodes.values() if bound.get('truncates') and node.unique_id in selected_resources
+            and node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
+            {%- for id in cdc_lakehouse._reads(node)['tables'] if graph.sources.get(id, {}).name == bronze_table -%}
+                {%- do readers.append(node.name) -%}
+                {%- do recorded.extend(cdc_lakehouse.recorded_truncates(node)) -%}
+            {%- endfor -%}
+        {%- endfor -%}
+        {%- for point in bound.get('truncates', {})
+            if point not in truncates and (none, point[1]) not in truncates
+            and recorded.count(point) < [readers | length, 1] | max -%}
             {{ exceptions.raise_compiler_error(
                 'bronze.' ~ bronze_table ~ ' holds a TRUNCATE at position ' ~ point | join('@')
                 ~ ". Decide what to do about it: dbt build --vars '{cdc_lakehouse_truncates: {\""
@@ -39,12 +49,6 @@
                 ~ tables | join(', ')
             ) }}
         {%- endif -%}
-        {%- for _, position in points if not modules.re.fullmatch('[0-9a-f:/]+', position) -%}
-            {{ exceptions.raise_compiler_error(
-                variable ~ "gives '" ~ position ~ "' for " ~ bronze_table
-                ~ '; a position is a text of source_position, or an LSN as a whole number'
-            ) }}
-        {%- endfor -%}
         {%- for point in points if bronze_table in bounds -%}
             {%- do looked_for.append({'table': bronze_table, 'point': point, 'rows': 1}) -%}
         {%- endfor -%}

@@ -5,14 +5,10 @@
     rows that were deleted cannot be had back, nor keys deleted that no event brings.
 #}
 {% macro decided_truncates(decision) -%}
-    {%- set recorded = cdc_lakehouse.progress(this) -%}
-    {%- set before = {} -%}
-    {%- for each, name in [('apply', 'truncates'), ('ignore', 'ignored_truncates')] -%}
-        {%- do before.update(dict.fromkeys(cdc_lakehouse._points(recorded.get(name, '').split(), 0), each)) -%}
-    {%- endfor -%}
+    {%- set before = cdc_lakehouse.recorded_truncates(model) -%}
     {%- set known = before.keys() | list -%}
     {%- for bronze_table in cdc_lakehouse._bronze_tables_of(model) -%}
-        {%- do known.extend(cdc_lakehouse.run_bounds().get(bronze_table, {}).get('truncates', [])) -%}
+        {%- do known.extend(cdc_lakehouse.run_bounds().get(bronze_table, {}).get('truncates', {})) -%}
     {%- endfor -%}
     {%- set named = cdc_lakehouse.decisions('truncates') -%}
     {%- set decided = [] -%}

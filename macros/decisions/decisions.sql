@@ -15,10 +15,20 @@
                 else 'a bronze table to the position of its snapshot, or to a list of them')
         ) }}
     {%- endif -%}
-    {%- set decisions = dict(zip(cdc_lakehouse._points(given), given.values())) if kind == 'truncates' else {} -%}
-    {%- for name, value in given.items() if kind == 'complete_snapshots' -%}
-        {%- set listed = [value] if value is string or value is not iterable else value -%}
-        {%- do decisions.update({name: cdc_lakehouse._points(listed)}) -%}
+    {%- set decisions = {} -%}
+    {%- for name, value in given.items() -%}
+        {%- set is_one = value is string or value is not iterable -%}
+        {%- set listed = [name] if kind == 'truncates' else ([value] if is_one else value) -%}
+        {%- for text in listed | map('string') if not modules.re.fullmatch('([0-9]+@)?[0-9a-f:/]+', text) -%}
+            {{ exceptions.raise_compiler_error(
+                "variable 'cdc_lakehouse_" ~ kind ~ "' gives '" ~ text ~ "' for "
+                ~ (value if kind == 'truncates' else name)
+                ~ '; a position is a text of source_position, or an LSN as a whole number; before it,'
+                ~ ' with an @, stands no more than the number of an epoch'
+            ) }}
+        {%- endfor -%}
+        {%- set points = cdc_lakehouse._points(listed) -%}
+        {%- do decisions.update({points[0]: value} if kind == 'truncates' else {name: points}) -%}
     {%- endfor -%}
     {%- do memory.update({kind: decisions}) -%}
     {{ return(decisions) }}

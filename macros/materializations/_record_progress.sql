@@ -21,7 +21,7 @@
     {%- endif -%}
     {%- set recorded = cdc_lakehouse.progress(this) -%}
     {%- set properties = [] -%}
-    {%- for name, value in values.items() if recorded.get(name, '') != value -%}
+    {%- for name, value in values.items() if recorded.get(name) != value -%}
         {%- do recorded.update({name: value}) -%}
         {%- do properties.append("'lakehouse." ~ name ~ "' = '" ~ value ~ "'") -%}
     {%- endfor -%}

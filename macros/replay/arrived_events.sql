@@ -6,7 +6,7 @@
 {% macro arrived_events(events, table, rows) -%}
 {%- set arrived = cdc_lakehouse.arrived_in_this_run(table['bronze']) -%}
 {%- set is_keyed = '`' ~ table['key'] ~ '` is not null and ' -%}
-{%- set new = cdc_lakehouse.run_bounds().get(table['bronze'], {}).get('truncates', []) if execute else [] -%}
+{%- set new = cdc_lakehouse.run_bounds().get(table['bronze'], {}).get('truncates', {}) if execute else {} -%}
 {%- set new = cdc_lakehouse.decided_truncates('apply') | select('in', new) | list if new else [] -%}
 {{ cdc_lakehouse._decided_events(table, events, is_keyed ~ arrived) }}
 {%- if new %}

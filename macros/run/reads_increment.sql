@@ -11,7 +11,8 @@
     {%- for bronze_table, points in cdc_lakehouse.decisions('complete_snapshots').items()
         if bronze_table in read -%}
         {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
-        {%- if points | reject('in', cdc_lakehouse._points(taken, 0)) | list -%}{{ return(false) }}{%- endif -%}
+        {%- set known = points | rejectattr(0, 'none') -%}
+        {%- if known | reject('in', cdc_lakehouse._points(taken, 0)) | list -%}{{ return(false) }}{%- endif -%}
     {%- endfor -%}
     {{ return(true) }}
 {%- endmacro %}

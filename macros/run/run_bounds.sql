@@ -1,9 +1,10 @@
 {#
     How far this run reads each bronze table that a selected model reads, by its name: `upper`
-    (an `ingest_batch`, 0 where it is empty) and `truncates`, the points of those that no
-    model has read yet. Fixed at the start, so that all models agree while the ingest goes on. A
-    table is read from where its selected readers are, or else the furthest of all: the cost
-    follows what is new.
+    (an `ingest_batch`, 0 where it is empty) and `truncates`, by their points the batches of those
+    that no model has read yet. Fixed at the start, so that all models agree while the ingest goes
+    on. A table is read from where its selected readers are, or else the furthest of all: the cost
+    follows what is new. Where one has not recorded the truncates that it was built with (see
+    recorded_truncates), it is read from the beginning.
 
     Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
     `python -m connectors resync` had read, with the number of rows that each then had.
@@ -12,6 +13,7 @@
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
     {%- if memory or not execute -%}{{ return(memory) }}{%- endif -%}
     {%- set read = ['complete_snapshots'] -%}
+    {%- set whole = [] -%}
     {%- set read_to = {'selected': {}, 'others': {}} -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.materialized != 'staging_view' -%}
@@ -22,6 +24,9 @@
             {%- for id in cdc_lakehouse._reads(node)['tables'] if id in graph.sources -%}
                 {%- set name = graph.sources[id].name -%}
                 {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
+                {%- if group == 'selected' and 'ignored_truncates' not in recorded -%}
+                    {%- do whole.append(name) -%}
+                {%- endif -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
@@ -55,9 +60,11 @@
                 else read_to['others'].get(name, [0]) | max -%}
             select
                 '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
-                to_json(collect_set(case when op = 't' then concat_ws('@', source_epoch, source_position) end))
+                to_json(sort_array(collect_set(case when op = 't' then named_struct(
+                    'batch', ingest_batch, 'point', concat_ws('@', source_epoch, source_position)
+                ) end)))
             from {{ events | indent(12) }}
-            where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
+            where {{ cdc_lakehouse._arrived_between(0 if name in whole else lower, 99991231235959999) }}
             {%- endif -%}
         {%- endset -%}
         {%- do queries.append(query) -%}
@@ -66,7 +73,12 @@
     {%- for name, upper, found in (run_query(queries | join(' union all ')) if queries else []) -%}
         {%- set found = fromjson(found) -%}
         {%- if name != 'complete_snapshots' -%}
-            {%- do bounds.update({name: {'upper': upper | int, 'truncates': cdc_lakehouse._points(found)}}) -%}
+            {%- set truncates = {} -%}
+            {%- for truncate in found -%}
+                {#- where it was delivered first -#}
+                {%- do truncates.setdefault(cdc_lakehouse._points([truncate['point']])[0], truncate['batch']) -%}
+            {%- endfor -%}
+            {%- do bounds.update({name: {'upper': upper | int, 'truncates': truncates}}) -%}
         {%- else -%}
             {%- for marker in found -%}
                 {%- do marker.update({'point': cdc_lakehouse._points([marker['point']])[0]}) -%}
