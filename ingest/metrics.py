@@ -47,8 +47,10 @@ def batch(number: int = 0) -> Iterator[None]:
     """
     global _began, _batch
     _began, _batch = time.time(), number
-    yield
-    _began = None
+    try:
+        yield
+    finally:
+        _began = None
 
 
 def note_written(table: str, newest: float) -> None:
