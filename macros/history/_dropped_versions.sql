@@ -51,7 +51,7 @@ from (
         fold_ended.position is not null
         and not array_contains(fold_positions, fold_ended)
         {%- for point in cdc_lakehouse.decided_truncates('apply') if execute %}
-        {#- a truncate is of a key that bronze has an event of before it, or not, anew -#}
+        {#- whether a truncate ends a key is decided again where bronze has an event of it from before -#}
         and not coalesce(fold_ended = {{ cdc_lakehouse.point(*point) }} and fold_first_event < fold_ended, false)
         {%- endfor %}
         and not fold_ended <=> lead(fold_begun) over (partition by {{ key }} order by version_number) as fold_is_ended,
