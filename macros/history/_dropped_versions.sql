@@ -8,6 +8,7 @@
 #}
 {% macro _dropped_versions(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set truncates = cdc_lakehouse.decided_truncates('apply') if execute else [] -%}
 select
     {%- for column in table['columns'] %}
     `{{ column }}`,
@@ -50,10 +51,10 @@ from (
         fold_begun.position is not null and not array_contains(fold_positions, fold_begun) as fold_is_begun,
         fold_ended.position is not null
         and not array_contains(fold_positions, fold_ended)
-        {%- for point in cdc_lakehouse.decided_truncates('apply') if execute %}
-        {#- whether a truncate ends a key is decided again where bronze has an event of it from before -#}
-        and not coalesce(fold_ended = {{ cdc_lakehouse.point(*point) }} and fold_first_event < fold_ended, false)
-        {%- endfor %}
+        {%- if truncates %}
+        {#- whether a truncate ends a key is decided again where bronze has it and an event of the key from before -#}
+        and not coalesce(array_contains(fold_truncates, fold_ended) and fold_first_event < fold_ended, false)
+        {%- endif %}
         and not fold_ended <=> lead(fold_begun) over (partition by {{ key }} order by version_number) as fold_is_ended,
         max(
             case
@@ -67,6 +68,7 @@ from (
             named_struct('epoch', target.to_epoch, 'position', target.to_position) as fold_ended,
             known.fold_positions,
             known.fold_positions[0] as fold_first_event
+            {{- ', fold_truncates' if truncates }}
         from {{ this }} as target
         inner join (
             select
@@ -79,6 +81,16 @@ from (
             group by {{ key }}
         ) as known
             on target.{{ key }} = known.{{ key }}
+        {%- if truncates %}
+        cross join (
+            select collect_set(named_struct(
+                'epoch', fold_truncate.source_epoch, 'position', fold_truncate.source_position
+            )) as fold_truncates
+            from {{ cdc_lakehouse._truncates(
+                table, truncates, cdc_lakehouse.arrived_until_this_run(table['bronze'])
+            ) | indent(12) }}
+        )
+        {%- endif %}
     )
 )
 lateral view explode(array(1, 2)) parts as fold_part
