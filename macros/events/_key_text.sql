@@ -6,6 +6,7 @@
     up: a zero or an empty text is a key only where Kafka's key has it, too (docs/limits.md).
 #}
 {% macro _key_text(table, column, has_row=true) -%}
+{%- set text = 'fold_key' if has_row else cdc_lakehouse._exact_key() -%}
 coalesce(
     {%- if has_row %}
     if(
@@ -15,8 +16,8 @@ coalesce(
     ),
     {%- endif %}
     {%- for name in table['source_names'][column] %}
-    get_json_object(key, "$['{{ name }}']"),
-    get_json_object(key, "$.payload['{{ name }}']"){{ ',' if not loop.last }}
+    get_json_object({{ text }}, "$['{{ name }}']"),
+    get_json_object({{ text }}, "$.payload['{{ name }}']"){{ ',' if not loop.last }}
     {%- endfor %}
 )
 {%- endmacro %}

@@ -28,14 +28,13 @@
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
     'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields', 'fold_source_table'
 ] -%}
-{#- A number that a double would round, and JSON's other tokens before it: Java's expressions, with
-    the backslashes that SQL takes. -#}
-{%- set long_number = '-?(?:(?=[0-9.]{17})[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})' -%}
-{%- set string = '"[^"\\\\\\\\]*+(?:\\\\\\\\.[^"\\\\\\\\]*+)*+"' -%}
-{%- set number = '[0-9-][0-9.eE+-]*+' -%}
+{%- set numbers = cdc_lakehouse._number_patterns() -%}
 with
 events as (
-    select bronze.*, if(value rlike '[ :,\\[]{{ long_number }}', md5(value), null) as number_mark
+    select
+        bronze.*,
+        {{ cdc_lakehouse._exact_key() }} as fold_key,
+        if(value rlike '{{ numbers['short_numbers'] }}', null, md5(value)) as number_mark
     from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
     {{ only | indent(4) }}
     where bronze.op <> 't'
@@ -50,7 +49,7 @@ marked as (
         *,
         if(number_mark is null, value, regexp_replace(
             value,
-            '\\G((?:[^"0-9-]++|{{ string }}|(?!{{ long_number }}){{ number }})*+)({{ number }})',
+            '{{ numbers['up_to_long_number'] }}',
             concat('$1"', number_mark, '$2', number_mark, '"')
         )) as marked_value
     from events

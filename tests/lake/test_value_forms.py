@@ -81,6 +81,8 @@ FIRST: list[Record | str] = [
     exact(change("c", 3, 3, **NUMBERS)),
     exact(record({"order_id": 4}, envelope("c", {"order_id": 4} | NUMBERS, 4), 4)),
     record({}, exact(flattened("c", {"order_id": 5} | NUMBERS, 5)), 5),
+    # The key alone, in Kafka's.
+    exact(record({"gross": f"<{GROSS}>"}, envelope("d", None, 9), 9)),
     change(
         "c", 6, 6, amount="1234", signed_on="2024-02-29Z", paid_at="2024-02-29T23:59:59Z"
     ),
@@ -104,6 +106,9 @@ def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         "columns": {"order_id": "int", "amount": COLUMNS["amount"]},
     }
     staging = project / "models/staging/stg_orders_by_amount.sql"
+    staging.write_text(STAGING.format(meta=meta))
+    meta = {"key": "gross", "columns": {"gross": COLUMNS["gross"]}}
+    staging = project / "models/staging/stg_orders_by_gross.sql"
     staging.write_text(STAGING.format(meta=meta))
     write_rejected_rows(project / "models")
     topics = folder / "topics.toml"
@@ -149,6 +154,13 @@ def test_json_number_is_neither_rounded_nor_taken_for_base64(
         f"select rejection from staging.stg_orders_by_amount where kafka_offset = {key}"
     )
     assert rejection == "amount: '1234' is no decimal(10,2) base64"
+
+
+def test_number_of_a_kafka_key_is_not_rounded(lake: Lake) -> None:
+    ((gross, is_deleted),) = lake.sql(
+        "select gross, is_deleted from staging.stg_orders_by_gross where kafka_offset = 9"
+    )
+    assert (Decimal(gross), is_deleted) == (Decimal(GROSS), "True")
 
 
 def test_text_of_digits_may_be_base64(lake: Lake, rows: dict[int, Row]) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import re
+from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
+from jinja2 import Environment
 
 from connectors.types import UnsupportedTypeError, declared_type, names, read_types
-from ingest.events import LONG_NUMBER, NUMBER, STRING
+from ingest.events import LONG_NUMBER, SHORT_NUMBERS, UP_TO_LONG_NUMBER
 from tests.support import mariadb_types, types_matrix
 from tests.support.project import PROJECT
 from tests.support.types_matrix import PRECISE, Type
@@ -153,11 +158,47 @@ def test_reasons(database: str, source_type: str, error: str) -> None:
     assert f"'{source_type}'" in str(caught.value)
 
 
+# What may stand around a number of JSON: objects, arrays, other numbers, texts.
+AROUND = (
+    '{"a":%s}',
+    '{"at":"2024-02-29T12:00:00.123456Z","a": %s,"b":-19.9}',
+    '{"ts_ns":1795227018272000000,"a":[0.5,%s]}',
+    '[[1,"a\\"1.5"],\t%s\t]',
+    '{"a":{"b":[\n%s\n,{"c":1e-7}]},"id":"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"}',
+)
+DIGITS = "1234567890123456789"
+
+
+def numbers() -> Iterator[str]:
+    """JSON's numbers about the lengths from which on a double rounds them."""
+    wholes = ("0", "7", *(DIGITS[:count] for count in (2, 13, 14, 15, 16, 17, 19)))
+    fractions = ("", *("." + DIGITS[-count:] for count in (1, 2, 13, 14, 15, 16, 17)))
+    exponents = ("", "e0", "E5", "e-12", "E+99", "e100", "e-100", "E+0400")
+    for parts in itertools.product(("", "-"), wholes, fractions, exponents):
+        yield "".join(parts)
+
+
+def test_numbers_that_a_double_rounds_are_told_from_others() -> None:
+    """In a text by one expression, and the number itself by another."""
+    for number in numbers():
+        is_whole = re.fullmatch("-?[0-9]+", number) is not None
+        is_long = re.match(LONG_NUMBER, number) is not None
+        assert is_long or is_whole or Decimal(repr(float(number))) == Decimal(number)
+        for around in AROUND:
+            text = around % number
+            assert json.loads(text, strict=False)
+            assert (re.search(SHORT_NUMBERS, text) is None) is is_long, text
+            found = re.match(UP_TO_LONG_NUMBER.removeprefix(r"\G"), text)
+            assert (found and found[2]) == (number if is_long else None)
+            assert is_long or re.search(SHORT_NUMBERS, json.dumps({"text": text}))
+
+
 def test_staging_models_have_the_ingest_s_patterns_of_numbers() -> None:
-    macro = (PROJECT / "macros/events/change_events.sql").read_text(encoding="utf-8")
-    patterns = {
-        name: "".join(re.findall("'(.*?)'", value)).replace(r"\\\\", "\\")
-        for name, value in re.findall(r"\{%- set (\w+) = ('[^%]*') -%\}", macro)
+    macro = (PROJECT / "macros/events/_number_patterns.sql").read_text(encoding="utf-8")
+    found: dict[str, str] = {}
+    template = Environment().from_string(macro + "{{ _number_patterns() }}")
+    template.render({"return": found.update})
+    assert {name: text.replace("\\\\", "\\") for name, text in found.items()} == {
+        "short_numbers": SHORT_NUMBERS,
+        "up_to_long_number": UP_TO_LONG_NUMBER,
     }
-    expected = {"long_number": LONG_NUMBER, "string": STRING, "number": NUMBER}
-    assert expected.items() <= patterns.items()
