@@ -155,10 +155,12 @@ class Catalogue:
     Attributes:
         tables: all but the system's.
         publications: PostgreSQL's, by their names.
+        log: MariaDB's settings that say what its binary log has of a change.
     """
 
     tables: list[Table] = field(default_factory=list)
     publications: dict[str, Publication] = field(default_factory=dict)
+    log: dict[str, str] = field(default_factory=dict)
 
     def matching(self, patterns: Sequence[str]) -> list[Table]:
         """The tables that patterns name: ``schema.table``, ``schema.*``, or a schema.
@@ -417,7 +419,8 @@ def read_mariadb() -> Catalogue:
                 )
                 for *named, comment in rows(MARIADB_TABLES)
                 if (place := (named[0], named[1])) in columns
-            ]
+            ],
+            log={row[0]: row[1] for row in rows(MARIADB_LOG)},
         )
 
 
@@ -452,6 +455,9 @@ MARIADB_CASCADES = """
         delete_rule in ('CASCADE', 'SET NULL')
         or update_rule in ('CASCADE', 'SET NULL')
     order by constraint_schema, table_name, constraint_name
+"""
+MARIADB_LOG = """
+    show global variables where variable_name in ('binlog_format', 'binlog_row_image')
 """
 
 Rows = Callable[..., Sequence[Sequence[Any]]]

@@ -16,6 +16,7 @@ from connectors.declare.connector import Connector
 from connectors.declare.difference import Difference
 
 AS_ROOT = "publish_via_partition_root = true"
+WHOLE_ROWS = {"binlog_format": "ROW", "binlog_row_image": "FULL"}
 
 
 def unsent(
@@ -32,6 +33,11 @@ def unsent(
         return
     for operation, setting in connector.unsent():
         yield Difference(str(connector.file), f"sends no {operation}", source=setting)
+    for setting, needed in WHOLE_ROWS.items():
+        value = catalogue.log.get(setting, needed)
+        if value != needed:
+            said = f"{setting} is {value}, not {needed}"
+            yield Difference("binary log", "changes not logged", source=said)
     for table in tables:
         if table.cascades:
             named = f"foreign key {', '.join(table.cascades)}"

@@ -20,6 +20,7 @@ import pytest
 from connectors.__main__ import main as connectors
 from connectors.stack import jars
 from connectors.stack.mariadb import find_binary
+from connectors.stack.processes import wait_until
 from connectors.types import declared_type
 from lake.errors import TRY_AGAIN
 from tests.conftest import NewLake
@@ -86,6 +87,79 @@ def test_every_setting_of_the_connector_is_read(mariadb: MariaDBStack) -> None:
     entries = validated(mariadb.connect, CONNECTOR, config)
     errors = {key: entry["value"]["errors"] for key, entry in entries.items()}
     assert {key: error for key, error in errors.items() if error} == {}
+
+
+@pytest.mark.parametrize("image", ["MINIMAL", "NOBLOB"])
+def test_row_of_which_the_log_has_a_part_stops_the_connector(
+    mariadb: MariaDBStack, image: str
+) -> None:
+    """So no value is taken for a null; it does not start at a server that logs them."""
+    server, name = mariadb.server, image.lower()
+    server.execute(
+        f"create database {name}",
+        f"create table {name}.parts (id int primary key, body text, amount int)",
+        f"insert into {name}.parts values (1, 'a body', 1)",
+        f"grant select on {name}.* to 'debezium'@'%'",
+    )
+    settings = {
+        "database.include.list": name,
+        "schema.history.internal.kafka.topic": f"schema-history.{name}",
+        "topic.prefix": name,
+    }
+    server.execute(f"set global binlog_row_image = {image}")
+    with pytest.raises(
+        AssertionError, match="not configured to use a FULL binlog_row_image"
+    ):
+        mariadb.register(name, **settings)
+    server.execute("set global binlog_row_image = FULL")
+    mariadb.connect.remove(name)
+    mariadb.register(name, **settings)
+    server.execute(
+        f"set session binlog_row_image = {image}",
+        "update parts set amount = 2",
+        database=name,
+    )
+
+    def stopped() -> str:
+        return mariadb.connect.states()[name].trace
+
+    wait_until(lambda: bool(stopped()), 60, "the connector has not stopped", 0.2)
+    assert re.search("row in parts, internal schema size 3, but row size [12]", stopped())
+    mariadb.connect.remove(name)
+
+
+def test_statement_that_the_log_has_as_such_is_no_event(mariadb: MariaDBStack) -> None:
+    """Of a session with a format of its own; the connector goes on."""
+    settings = {
+        "database.include.list": "statements",
+        "schema.history.internal.kafka.topic": "schema-history.statements",
+        "topic.prefix": "statements",
+    }
+    server = mariadb.server
+    server.execute(
+        "create database statements",
+        "create table statements.parts (id int primary key, amount int)",
+        "create table statements.later (id int primary key)",
+        "insert into statements.parts values (1, 1)",
+        "grant select on statements.* to 'debezium'@'%'",
+    )
+    mariadb.register("statements", **settings)
+    server.execute(
+        "set session binlog_format = STATEMENT",
+        "update parts set amount = 2",
+        "set session binlog_format = ROW",
+        "update parts set amount = 3",
+        "insert into later values (1)",
+        database="statements",
+    )
+
+    def sent(table: str) -> int:
+        topic = f"statements.statements.{table}"
+        return mariadb.broker.end_offsets(re.escape(topic)).get(f"{topic}/0", 0)
+
+    wait_until(lambda: sent("later") == 1, 60, "the connector does not go on", 0.2)
+    assert sent("parts") == 2  # the snapshot's read, and the last update
+    mariadb.connect.remove("statements")
 
 
 # The shop: a storm, and a server whose binary log starts again.
@@ -483,7 +557,7 @@ def test_catalogue_gives_the_models(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Keys, comments, computed columns, types and cascades of a MariaDB."""
+    """Keys, comments, computed columns, types, cascades and the log of a MariaDB."""
     mariadb.server.execute(
         "create database declared",
         "create table declared.vendors (vendor_id int unsigned, part int, name"
@@ -507,9 +581,13 @@ def test_catalogue_gives_the_models(
         monkeypatch.setenv(name, value)
     places = ["--project-dir", str(tmp_path)]
     places += ["--connector", str(tmp_path / "connector.json")]
+    mariadb.server.execute("set global binlog_format = MIXED")
     assert connectors(["add", "declared", *places]) == 0
-    said = "-- declared.offers: cascades not logged (source foreign key offers_vendor)\n"
-    assert said in capsys.readouterr().out
+    mariadb.server.execute("set global binlog_format = ROW")
+    assert capsys.readouterr().out.endswith(
+        "-- binary log: changes not logged (source binlog_format is MIXED, not ROW)\n"
+        "-- declared.offers: cascades not logged (source foreign key offers_vendor)\n"
+    )
     staging = (tmp_path / "models/staging/stg_vendors.sql").read_text()
     assert (
         staging
@@ -525,6 +603,7 @@ def test_catalogue_gives_the_models(
         'mood': 'string',
         'at': 'timestamptz',
     },
+    'ignored_fields': ['twice'],
 }) }}
 
 {{ cdc_lakehouse.change_events(source('bronze', 'vendors')) }}

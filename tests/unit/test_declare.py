@@ -86,7 +86,7 @@ def catalogue(monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     def read(connector: object) -> Catalogue:
         published = dict.fromkeys(map(str, found.tables), Published())
         whole = {"datalake": Publication(published)}
-        return Catalogue(found.tables, found.publications or whole)
+        return replace(found, publications=found.publications or whole)
 
     monkeypatch.setattr(command, "read_catalogue", read)
     return found
@@ -968,6 +968,7 @@ def test_what_a_connector_does_not_send(
 ) -> None:
     """The shipped one sends all; `add` says it of another one, as `diff` does."""
     catalogue.tables[1] = replace(LINES, cascades=("lines\ndrop table x;",))
+    catalogue.log.update(binlog_format="ROW", binlog_row_image="NOBLOB")
     file = project / CONNECTOR
     file.write_text(json.dumps(json.loads(file.read_text()) | settings, indent=2))
     assert run("add", "shop.lines", "--dry-run") == 0
@@ -977,6 +978,10 @@ def test_what_a_connector_does_not_send(
     assert all(line.startswith(f"-- {file}: ") for line in lines)
     named = "-- shop.lines: cascades not logged (source foreign key lines drop table x;)\n"
     assert named in said
+    gap = (
+        "-- binary log: changes not logged (source binlog_row_image is NOBLOB, not FULL)\n"
+    )
+    assert gap in said
 
 
 def test_changed_key_is_left_to_the_user(
