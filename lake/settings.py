@@ -62,6 +62,9 @@ def lake_settings() -> dict[str, str]:
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         # A view is analysed once, when it is created, and not again by each query on it.
         "spark.sql.legacy.storeAnalyzedPlanForView": "true",
+        # Of the plan of a history of 25 text columns Spark would infer conditions for
+        # minutes, until the heap is full.
+        "spark.sql.constraintPropagation.enabled": "false",
         # The classes that Spark generates for a build do not fit in its cache of 100:
         # without this, a process that builds again compiles every one of them again.
         "spark.sql.codegen.cache.maxEntries": "2000",
