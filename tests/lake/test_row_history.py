@@ -8,6 +8,7 @@ histories that chance draws with the reference.
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
+from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import (
     START_MS,
     TOPIC,
@@ -27,7 +29,13 @@ from tests.support.records import (
     flattened,
     record,
 )
-from tests.support.small_project import TOPICS, set_columns, small_project
+from tests.support.small_project import (
+    SILVER,
+    STAGING,
+    TOPICS,
+    set_columns,
+    small_project,
+)
 
 pytestmark = pytest.mark.thorough
 
@@ -445,3 +453,98 @@ def test_a_removed_column_stays_with_its_versions(
         "20#3": (3, "sea", 3),
         "21#1": (1, "rail", 7),
     }
+
+
+NAMED = re.compile(
+    r"\bas `?([a-z]\w*)\b|\b([a-z]\w*) as \(|\b([a-z]\w*) ->|'([a-z]\w*)',|\b([a-z]\w*): "
+)
+# Names that no column can have: a declaration with one is refused.
+TAKEN = ("_check_change_table.sql", "position_columns.sql", "history_columns.sql")
+COLUMNS_A_TABLE = 56  # of which the text of a staging view has room
+# In each table: fields of structs, which a relation called as a column would have, too.
+FIELDS = ("is_known", "part", "place", "value")
+
+
+def words_of_our_sql() -> list[dict[str, str]]:
+    """What our SQL calls relations, aliases, fields and variables, as tables' columns."""
+    types: dict[str, str] = {}
+    for file in (PROJECT / "macros").rglob("*.sql"):
+        text = re.sub(r"\{#.*?#\}", "", file.read_text(), flags=re.DOTALL)
+        for *names, field, member in NAMED.findall(text):
+            types |= dict.fromkeys(names, "string")
+            types.setdefault(field, "int")
+            types.setdefault(member, "int")
+    taken: set[str] = {"order_id"}
+    for name in TAKEN:
+        (file,) = (PROJECT / "macros").rglob(name)
+        taken |= set(re.findall(r"'(\w+)'", file.read_text()))
+    names = sorted(name for name in {*types} - {*taken, *FIELDS, ""} if name[:5] != "fold_")
+    return [
+        dict.fromkeys(FIELDS, "string")
+        | {name: types[name] for name in names[at : at + COLUMNS_A_TABLE]}
+        for at in range(0, len(names), COLUMNS_A_TABLE)
+    ]
+
+
+WORDS = words_of_our_sql()
+
+
+@pytest.fixture(scope="module")
+def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Tables and histories whose columns are called what our SQL calls things."""
+    project = small_project(tmp_path_factory.mktemp("words") / "project")
+    models = project / "models"
+    (models / "silver/orders.sql").unlink()
+    (models / "staging/stg_orders.sql").unlink()
+    for number, columns in enumerate(WORDS):
+        meta = {"key": "order_id", "columns": {"order_id": "int"} | columns}
+        (models / f"staging/stg_words_{number}.sql").write_text(STAGING.format(meta=meta))
+        current = SILVER.replace("stg_orders", f"stg_words_{number}")
+        (models / f"silver/words_{number}.sql").write_text(current)
+        history = MODEL.replace("stg_orders", f"stg_words_{number}")
+        (models / f"silver/words_{number}_history.sql").write_text(history)
+    write_rejected_rows(models)
+    topics = project / "topics.toml"
+    topics.write_text(TOPICS)
+    lake = new_lake(topics)
+    types = {name: type_ for columns in WORDS for name, type_ in columns.items()}
+    types |= dict.fromkeys(FIELDS, "string")
+    texts: dict[str, Any] = {
+        name: "kept" for name, type_ in types.items() if type_ == "string"
+    }
+    numbers: dict[str, Any] = {name: 1 for name, type_ in types.items() if type_ == "int"}
+    changed: dict[str, Any] = dict.fromkeys(numbers, 2)
+    unsent: dict[str, Any] = dict.fromkeys(texts, UNAVAILABLE)
+    for records in (
+        [event("c", key, 100 + key, key, **texts, **numbers) for key in (1, 2)],
+        [
+            event("u", 1, 110, 10, **unsent, **changed),
+            # A key change: the values are those of the previous key.
+            event("d", 2, 120, 11),
+            event("c", 3, 120, 12, **unsent, **numbers),
+        ],
+    ):
+        lake.land(records)
+        assert lake.ingest().code == 0
+        lake.dbt("run", project=project)
+    return lake
+
+
+@pytest.mark.parametrize("number", range(len(WORDS)))
+def test_no_name_of_ours_is_taken_for_a_column_s(number: int, words: Lake) -> None:
+    """CTEs, aliases, fields and variables of all macros, in silver and in a history."""
+    kept = {
+        name: "kept" if type_ == "string" else 1 for name, type_ in WORDS[number].items()
+    }
+    changed = kept | {name: 2 for name, value in kept.items() if value == 1}
+    rows = {row["order_id"]: row for row in words.rows(f"silver.words_{number}")}
+    versions = {
+        row["history_id"]: row for row in words.rows(f"silver.words_{number}_history")
+    }
+    for row, expected in [(rows[1], changed), (rows[3], kept)] + [
+        (versions[f"{key}#1"], kept) for key in (1, 2, 3)
+    ]:
+        assert {name: row[name] for name in expected} == expected
+    assert rows[2]["is_deleted"]
+    last = versions["1#2"] if changed != kept else versions["1#1"]
+    assert {name: last[name] for name in changed} == changed
