@@ -2,7 +2,7 @@
 PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
 BIN := .venv/bin
-CLASSES := .venv/classes-$(HUDI_VERSION).jsa
+CLASSES := .venv/classes/$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
@@ -18,25 +18,25 @@ s3: .venv/s3/jars ## fetch the jars that s3a:// needs (280 MB)
 	@echo "LAKE_JARS=$$(ls .venv/s3/jars/*.jar | paste -sd,)"
 
 demo: setup ## recorded events to gold, on the screen and a page
-	@python -m demo
+	@python -m lab.demo
 
 live: setup ## a real PostgreSQL, Debezium and Kafka to gold, change by change
-	@python -m demo.live
+	@python -m lab.demo.live
 
 dashboard: setup ## gold as one HTML page
-	@python -m serving.dashboard
+	@python -m cdc_lakehouse dashboard
 
 stack: setup ## start PostgreSQL with Northwind, Kafka, Connect with Debezium
-	@python -m connectors.stack start
+	@python -m lab.stack start
 
 status: setup ## health of the stack's services, lag of the ingest
-	@python -m connectors.stack status
+	@python -m lab.stack status
 
 stop: setup ## stop the stack
-	@python -m connectors.stack stop
+	@python -m lab.stack stop
 
 cluster: setup s3 ## start Spark, a metastore and S3 as local servers: docs/cluster.md
-	@python -m connectors.cluster start
+	@python -m lab.cluster start
 
 package: setup ## what spark-submit runs on a cluster, as files in dist/
 	@python -m deploy.package
@@ -89,12 +89,12 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	done
 	@root="$${LAKE_ROOT:-.lake}"; for lake in "$$root" "$$root/live"; do \
 	  if [ -f "$$lake/stack/made-by-cdc-lakehouse" ]; then \
-	    LAKE_ROOT="$$lake" python -m connectors.stack stop --remove || exit 1; \
+	    LAKE_ROOT="$$lake" python -m lab.stack stop --remove || exit 1; \
 	  elif [ -d "$$lake/stack" ]; then \
-	    LAKE_ROOT="$$lake" python -m connectors.stack stop || exit 1; \
+	    LAKE_ROOT="$$lake" python -m lab.stack stop || exit 1; \
 	  fi; \
 	  if [ -d "$$lake/cluster" ]; then \
-	    LAKE_ROOT="$$lake" python -m connectors.cluster stop || exit 1; \
+	    LAKE_ROOT="$$lake" python -m lab.cluster stop || exit 1; \
 	  fi; \
 	done
 	@root="$${LAKE_ROOT:-.lake}"; marker="$$root/made-by-cdc-lakehouse.list"; \
@@ -118,19 +118,16 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	@pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --config-settings editable_mode=compat -e .
-	@sh ingest/java.sh
 	@touch $@
 
-$(JARS): .venv/installed lake/settings.py
-	@echo "setup: fetching Hudi $(HUDI_VERSION), Spark's Kafka source and its Avro"
-	@python -m ingest.jars
+$(JARS): .venv/installed cdc_lakehouse/spark/settings.py
+	@python -m cdc_lakehouse setup
 	@touch $@
 
 .venv/s3/jars: .venv/installed
-	@echo "setup: fetching Hadoop's S3 file system"
-	@python -m ingest.jars s3
+	@python -m cdc_lakehouse setup --s3 > /dev/null
 
 $(CLASSES): $(JARS)
 	@echo "setup: recording the JVM's class archive (a minute)"
-	@python -m demo.record > .venv/setup.log 2>&1 || { cat .venv/setup.log; exit 1; }
+	@python -m lab.demo.record > .venv/setup.log 2>&1 || { cat .venv/setup.log; exit 1; }
 	@touch $@

@@ -18,24 +18,26 @@ import click
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lake.command import STYLE, run, version
-from lake.settings import class_path
+from cdc_lakehouse.command import STYLE, run, version
+from cdc_lakehouse.spark.settings import class_path
 
 PROJECT = Path(__file__).parents[1]
 ARCHIVE = "cdc-lakehouse.zip"
 FOLDERS = (
+    "cdc_lakehouse",
     "deploy/aws",
     "ingest",
-    "lake",
     "macros",
     "models",
     "profiles",
     "seeds",
-    "serving",
     "tests/dbt",
     "analyses",
 )
-FILES = ("dbt_project.yml", "dbt_single_build.py", "deploy/__init__.py")
+FILES = (
+    *("dbt_project.yml", "topics.toml", "dbt_cdc_lakehouse.py"),
+    "deploy/__init__.py",
+)
 ROOTS = (
     *("boto3", "click", "dbt-core", "dbt-spark", "hudi", "jinja2", "plotly"),
     *("prometheus-client", "pyarrow"),
@@ -91,7 +93,7 @@ def write(folder: Path) -> list[Path]:
     jars = folder / "jars"
     jars.mkdir(exist_ok=True)
     written = [archive, folder / "spark_job.py"]
-    shutil.copy(PROJECT / "spark_job.py", folder)
+    shutil.copy(PROJECT / "deploy/spark_job.py", folder)
     for jar in class_path(os.environ.get("HUDI_VERSION", "1.2.0")):
         written.append(jars / Path(jar).name)
         shutil.copy(PROJECT / jar, jars)

@@ -14,15 +14,15 @@ from queue import Empty, SimpleQueue
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ingest import metrics
+from cdc_lakehouse import metrics
+from cdc_lakehouse.errors import TransientError
+from cdc_lakehouse.storage.marks import REJECTED_TABLE, Mark, next_batch
 from ingest.bronze import Bronze, Slice, head_of_records
 from ingest.events import SKIPPED, Classifier
 from ingest.generations import PLACE, generation, numbers, recreations, refusal
 from ingest.kafka import recreated
 from ingest.tombstones import PLACED, REASON, after_delete, is_tombstone, without_delete
 from ingest.topics import Topics, is_same_table
-from lake.errors import TransientError
-from lake.mark import REJECTED_TABLE, Mark, next_batch
 
 # What a reason quotes of a record: reasons that differ in nothing else are of one kind.
 VARIABLE = re.compile(r"(?s)(?<=').*(?=')|(?<=schema )[0-9]+")

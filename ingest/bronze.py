@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.storage.clock import Commit, newest_commit, note, require_later
+from cdc_lakehouse.storage.marks import MARK, MARK_PREFIX, REJECTED_TABLE, Mark
 from ingest.generations import PLACE
-from lake.clock import Commit, newest_commit, note, require_later
-from lake.mark import MARK, MARK_PREFIX, REJECTED_TABLE, Mark
 
 BATCH_COLUMNS = "ingested_at timestamp, ingest_batch bigint, ingest_date string"
 EVENT_COLUMNS = (

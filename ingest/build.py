@@ -9,14 +9,14 @@ from collections.abc import Collection
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
-from ingest import metrics
+from cdc_lakehouse import metrics
+from cdc_lakehouse.command import StopRequest
+from cdc_lakehouse.errors import DONE, UserError
+from cdc_lakehouse.storage.marks import MARKER_TABLE
 from ingest.batches import Batches
-from lake.command import StopRequest
-from lake.errors import DONE, UserError
-from lake.mark import MARKER_TABLE
 
 if TYPE_CHECKING:
-    from ingest.project import Project
+    from cdc_lakehouse.dbt.runner import Project
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
@@ -70,7 +70,7 @@ class Build:
         with self._import:
             if self._project is None:
                 # Not above: it imports dbt, which takes as long as Java to start.
-                from ingest.project import Project
+                from cdc_lakehouse.dbt.runner import Project
 
                 self._project = Project(self.arguments)
             return self._project

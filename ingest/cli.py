@@ -1,4 +1,4 @@
-"""The command line: ``python -m ingest`` files, kafka, retry-rejected and status."""
+"""The command line: ``python -m ingest`` files, kafka, retry and status."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError
 
-from ingest import metrics, stream
+from cdc_lakehouse import log, metrics
+from cdc_lakehouse.command import STYLE, run, stop_request, version
+from cdc_lakehouse.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
+from cdc_lakehouse.spark.lock import exclusive_lock, only_one_anywhere
+from cdc_lakehouse.spark.session import spark_session
+from cdc_lakehouse.storage.folders import note_own, require_room
+from cdc_lakehouse.storage.place import lake_root
+from ingest import stream
 from ingest.avro import Schemas
 from ingest.batches import Batches
 from ingest.bronze import Bronze
@@ -32,13 +39,6 @@ from ingest.registry import Registry
 from ingest.retry import retry_rejected
 from ingest.status import lake_status
 from ingest.topics import TOPICS_FILE, Topics, read_topics
-from lake import log
-from lake.command import STYLE, run, stop_request, version
-from lake.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
-from lake.folders import note_own, require_room
-from lake.lock import exclusive_lock, only_one_anywhere
-from lake.place import lake_root
-from lake.session import spark_session
 
 LOGGER = logging.getLogger("ingest")
 
@@ -68,8 +68,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
     Returns:
-        The exit code (``lake.command.run``); 3 where everything readable is committed,
-        but a file could not be read, or a batch held more rejected records than allowed.
+        The exit code (``cdc_lakehouse.command.run``); 3 where everything readable is
+        committed, but a file could not be read, or a batch held more rejected records than
+        allowed.
     """
     return run(command, arguments)
 
@@ -125,7 +126,6 @@ def _writes_bronze(function: Callable[..., Any]) -> Callable[..., Any]:
             "--topics",
             type=click.Path(path_type=Path),
             default=TOPICS_FILE,
-            show_default="ingest/topics.toml",
             help="which topic goes to which table",
         ),
         click.option(
@@ -313,7 +313,7 @@ def _kafka_start(
     return f"{folder}/{digest}", next_offsets(state, read_to)
 
 
-@command.command("retry-rejected")
+@command.command("retry")
 @_topic_of_records
 @_registry
 @_writes_bronze

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.storage.marks import REJECTED_TABLE
 from ingest.positions import CONNECTORS, DEFAULT_CONNECTOR, FIELDS, Log, number
 from ingest.topics import Topics
-from lake.mark import REJECTED_TABLE
 
 SKIPPED = "skipped"
 
@@ -430,7 +430,7 @@ def _reason(topics: Topics, carried: dict[str, str]) -> Column:
         .when(
             F.col("bronze_table").isNull(),
             F.concat(
-                F.lit("no table: ingest/topics.toml does not list the topic "),
+                F.lit("no table: topics.toml does not list the topic "),
                 _quoted(F.col("topic")),
             ),
         )

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from cdc_lakehouse.errors import StoppedError, TransientError, UserError
+from cdc_lakehouse.spark.java import is_ending
 from ingest.kafka import recreated, vanished
-from lake.errors import StoppedError, TransientError, UserError
-from lake.java import is_ending
 
 # What an operation may raise that Spark carries out.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)

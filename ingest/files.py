@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ingest import metrics
+from cdc_lakehouse import metrics
+from cdc_lakehouse.command import StopRequest
+from cdc_lakehouse.errors import TransientError
+from cdc_lakehouse.storage.place import lake_root
 from ingest.batches import Batches
 from ingest.failures import SPARK_ERRORS, explanation, reason
 from ingest.landing import File, Landing, Ledger
-from lake.command import StopRequest
-from lake.errors import TransientError
-from lake.place import lake_root
 
 MEBIBYTE = 1 << 20
 

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from lake.errors import TransientError, UserError
+from cdc_lakehouse.errors import TransientError, UserError
 
 EARLIEST = -2
 SECONDS_TO_ANSWER = 15

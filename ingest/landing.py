@@ -18,12 +18,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.errors import TransientError, UserError
 from ingest.avro import UnusableSchemaError
 from ingest.avro_files import BrokenFileError, lines_of_files, row_schema, schema_of_file
 from ingest.events import records_from_lines
 from ingest.failures import explanation, reason
 from ingest.local import files_at, matches
-from lake.errors import TransientError, UserError
 
 T = TypeVar("T")
 # A batch lists its files for Spark, which looks at each of them once more.

@@ -19,7 +19,7 @@ from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from urllib3.util import Retry
 
-from lake.errors import TransientError, UserError
+from cdc_lakehouse.errors import TransientError, UserError
 
 SECONDS_TO_ANSWER = 10
 BUSY = (429, 500, 502, 503, 504)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.storage.marks import REJECTED_TABLE
 from ingest.avro import UNDECODED, Schemas, records_from_kafka
 from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.events import RECORD, records_from_lines
-from lake.mark import REJECTED_TABLE
 
 
 def retry_rejected(

@@ -14,11 +14,11 @@ from typing import Any
 from botocore.exceptions import BotoCoreError
 from pyarrow import fs
 
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.files import file_system
+from cdc_lakehouse.storage.marks import MARK, REJECTED_TABLE, batch_time
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from ingest.kafka import TopicState
-from lake.errors import UserError
-from lake.mark import MARK, REJECTED_TABLE, batch_time
-from lake.storage import file_system
-from lake.tables import open_table, read_columns
 
 INSTANT = "%Y%m%d%H%M%S%f"
 

@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest import metrics
+from cdc_lakehouse import metrics
+from cdc_lakehouse.command import StopRequest
+from cdc_lakehouse.errors import UserError
 from ingest.avro import Schemas, records_from_kafka
 from ingest.batches import Batches
-from lake.command import StopRequest
-from lake.errors import UserError
 
 SECONDS_BETWEEN_POLLS = 0.2
 

@@ -9,10 +9,11 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from lake.errors import UserError
-from lake.mark import REJECTED_TABLE
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.marks import REJECTED_TABLE
 
-TOPICS_FILE = Path(__file__).with_name("topics.toml")
+# Of the project in whose folder the command is run.
+TOPICS_FILE = Path("topics.toml")
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from connectors.stack import jars
-from lake.errors import UserError
+from cdc_lakehouse.errors import UserError
+from lab.stack import jars
 from tests.support import trino_server
 
 DOWNLOADS: dict[str, Callable[[], object]] = {

@@ -15,7 +15,7 @@ alter table datalake.suppliers replica identity full;
 alter table datalake.territories replica identity full;
 alter table datalake.cdc_events replica identity full;
 
--- `python -m connectors resync` inserts into a signal table: each connector has its own, and
+-- `cdc-lakehouse resync` inserts into a signal table: each connector has its own, and
 -- reads it from the write-ahead log only.
 create table datalake.debezium_signals_outbox (
     id varchar(42) primary key, type varchar(32) not null, data varchar(2048)

@@ -26,8 +26,8 @@ TOO_MUCH_REJECTED, TRY_AGAIN = 3, 75
 COMMANDS = {
     "ingest": f"ingest files s3://{BUCKET}/landing/topics/",
     "build": "dbt.cli.main build --profiles-dir profiles",
-    "glue": f"serving.glue --prefix {LAKE}",
-    "dashboard": "serving.dashboard",
+    "glue": f"cdc_lakehouse glue --prefix {LAKE}",
+    "dashboard": "cdc_lakehouse dashboard",
 }
 
 

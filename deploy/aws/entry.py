@@ -26,7 +26,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 NAMESPACE = "cdc-lakehouse"
-# dbt's last run, which `python -m serving.glue` reads in a later job.
+# dbt's last run, which `cdc-lakehouse glue` reads in a later job.
 MANIFEST = Path("target/manifest.json")
 # The line that the ingest ends with.
 COUNTS = re.compile(

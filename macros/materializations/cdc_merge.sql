@@ -84,7 +84,7 @@
         {%- do exceptions.warn(
             "model '" ~ fold['name'] ~ "' does not list the field '"
             ~ (field if field.isprintable() else field | tojson)
-            ~ "' that its events have: python -m connectors diff says whether its column is new,"
+            ~ "' that its events have: cdc-lakehouse diff says whether its column is new,"
             ~ " renamed, dropped or generated; 'ignored_fields' under meta has those that no column"
             ~ ' holds (docs/models.md, When the source changes)'
         ) -%}
@@ -112,7 +112,7 @@
                 unseen ~ ' new events of bronze.' ~ fold['bronze']
                 ~ ' arrived at higher offsets, and all of them are older than the rows'
                 ~ ' of ' ~ this ~ '. If the source was restored, raise the epoch of'
-                ~ ' its topic in ingest/topics.toml (docs/runbook.md)'
+                ~ ' its topic in topics.toml (docs/runbook.md)'
             ) -%}
         {%- endif -%}
     {%- endif -%}

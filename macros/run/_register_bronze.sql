@@ -8,7 +8,7 @@
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- if not sources -%}{{ return('') }}{%- endif -%}
     {%- set schema = (sources.values() | first).split('.')[0] -%}
-    {%- set staging = cdc_lakehouse.generate_schema_name('staging', none) -%}
+    {%- set staging = generate_schema_name('staging', none) -%}
     {%- set read = ['complete_snapshots'] -%}
     {%- set views = [] -%}
     {%- for node in graph.nodes.values() -%}

@@ -4,7 +4,7 @@
     macro (dbt-core 1.11, get_custom_name/get_custom_schema.sql), which puts the target's schema
     before it everywhere.
 #}
-{% macro generate_schema_name(custom_schema_name, node) -%}
+{% macro default__generate_schema_name(custom_schema_name, node) -%}
     {%- if target.name in ['embedded', 'emr'] or custom_schema_name is none -%}
         {{ custom_schema_name or target.schema }}
     {%- else -%}

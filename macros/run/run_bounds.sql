@@ -7,7 +7,7 @@
     recorded_truncates), it is read from the beginning.
 
     Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
-    `python -m connectors resync` had read, with the number of rows that each then had.
+    `cdc-lakehouse resync` had read, with the number of rows that each then had.
 #}
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}

@@ -1,3 +1,3 @@
 {{ config(unique_key='customer_id') }}
 
-{{ current_rows(ref('stg_customers')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_customers')) }}

@@ -6,10 +6,10 @@ orders as (
 
     select * from {{ ref('orders') }}
 
-    {% if reads_increment() %}
+    {% if cdc_lakehouse.reads_increment() %}
 
         -- rand(), so that Spark reads the orders once for both uses, and not twice
-        where {{ arrived_in_this_run('orders') }} and rand() >= 0
+        where {{ cdc_lakehouse.arrived_in_this_run('orders') }} and rand() >= 0
 
     {% endif %}
 
@@ -74,7 +74,7 @@ present as (
 #}
 previous as (
 
-    {% if reads_increment() %}
+    {% if cdc_lakehouse.reads_increment() %}
 
         select
             held.order_item_id,
@@ -155,7 +155,9 @@ order_items as (
         changed_at,
         ingested_at,
         ingest_batch,
-        cast(array() as {{ carried_type() | indent(8) }}) as carried_columns
+        cast(
+            array() as {{ cdc_lakehouse.carried_type() | indent(12) }}
+        ) as carried_columns
 
     from ranked
 

@@ -1,3 +1,3 @@
 {{ config(unique_key='product_id') }}
 
-{{ current_rows(ref('stg_products')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_products')) }}

@@ -6,7 +6,7 @@
     ref('stg_customers'),
     ref('stg_products'),
 ] %}
-{%- if var('cdc_lakehouse_base_tables') %}
+{%- if var('northwind_base_tables') %}
     {%- do staging_models.extend([
         ref('stg_categories'),
         ref('stg_employee_territories'),
@@ -34,4 +34,4 @@
     {%- do staging_models.extend([ref('stg_artists'), ref('stg_artworks')]) %}
 {%- endif %}
 
-{{ rejected_rows(staging_models) }}
+{{ cdc_lakehouse.rejected_rows(staging_models) }}

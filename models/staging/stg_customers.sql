@@ -15,4 +15,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'customers')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'customers')) }}

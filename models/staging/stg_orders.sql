@@ -16,4 +16,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'cdc_events')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'cdc_events')) }}

@@ -14,4 +14,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'products')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'products')) }}

@@ -7,7 +7,7 @@ Every table that takes part has a scenario of its own:
 - ``customers``: the build that brings the snapshot names it, too.
 - ``products``: the source was restored, so that its LSNs started again, in a new epoch.
 
-Markers of ``python -m connectors resync`` are tested in a lake of their own:
+Markers of ``cdc-lakehouse resync`` are tested in a lake of their own:
 
 - ``orders``: a snapshot whose marker arrives before half of its reads.
 - ``customers``: a table that was emptied.

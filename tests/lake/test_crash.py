@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from lake.errors import UserError
-from lake.lock import exclusive_lock
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.spark.lock import exclusive_lock
 from tests.support.crash_rerun import SmallLake, small_lake
 from tests.support.lake import SparkProcess
 from tests.support.project import PROJECT
@@ -146,7 +146,7 @@ def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
             sys.executable,
             "-c",
             "import sys, time\n"
-            "from lake.lock import exclusive_lock\n"
+            "from cdc_lakehouse.spark.lock import exclusive_lock\n"
             "with exclusive_lock(sys.argv[1], 'ingest'):\n"
             "    print('held', flush=True)\n"
             "    time.sleep(60)\n",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from bs4 import BeautifulSoup
 
-from demo.landing import land
-from serving.dashboard.content import ORDERS
+from cdc_lakehouse.serving.dashboard.content import ORDERS
+from lab.demo.landing import land
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT
@@ -53,7 +53,8 @@ TABLES = {
 }
 # The page is written by a process that must not load these.
 WRITE = (
-    "import sys; from serving.dashboard.__main__ import main; assert main([]) == 0;"
+    "import sys; from cdc_lakehouse.cli import main;"
+    "assert main(['dashboard']) == 0;"
     "assert not {'pyspark', 'dbt', 'pandas'} & sys.modules.keys()"
 )
 
@@ -73,7 +74,7 @@ def lake(new_lake: NewLake) -> Lake:
         ]
     )
     assert lake.ingest().code == 0
-    lake.dbt("run", "--vars", "{cdc_lakehouse_history: true}")
+    lake.dbt("run", "--vars", "{northwind_history: true}")
     return lake
 
 

@@ -272,7 +272,7 @@ def query(rows: list[Row], types: dict[str, str]) -> str:
 @pytest.fixture(scope="module")
 def ran(new_lake: NewLake) -> Ran:
     """The data tests, on the rows that are made up."""
-    lake = new_lake(PROJECT / "connectors/tickit/topics.toml")
+    lake = new_lake(PROJECT / "examples/tickit/source/topics.toml")
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
     staged = lake.dbt("run", "-s", "path:models/staging", *VARIABLES)

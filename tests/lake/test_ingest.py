@@ -19,9 +19,9 @@ from typing import Any
 
 import pytest
 
+from cdc_lakehouse.spark.lock import exclusive_lock
 from ingest.landing import LEDGER_FILES, LONGEST_LINE
 from ingest.topics import TOPICS_FILE, read_topics
-from lake.lock import exclusive_lock
 from tests.conftest import NewLake
 from tests.support.lake import Ingested, Lake
 from tests.support.records import (

@@ -216,7 +216,7 @@ def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> Non
     field, restored = sorted(builds.warnings, reverse=True)
     assert r"""model 'stg_orders' does not list the field '"gift\u001b[2Jnote"'""" in field
     assert "1 new events of bronze.products arrived at higher offsets" in restored
-    assert "ingest/topics.toml" in restored
+    assert "topics.toml" in restored
 
 
 def test_redelivered_events_are_no_restored_source(builds: Builds) -> None:
@@ -317,7 +317,7 @@ def test_second_build_names_the_process_of_the_first(builds: Builds) -> None:
 
 
 def test_missing_bronze_table_is_named(builds: Builds) -> None:
-    answer = builds.lake.try_dbt("run", "--vars", "{cdc_lakehouse_base_tables: true}")
+    answer = builds.lake.try_dbt("run", "--vars", "{northwind_base_tables: true}")
     assert not answer["success"]
     assert "bronze.categories has not been ingested: list its topic" in messages(answer)
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from cdc_lakehouse.log import quoted
 from ingest.batches import VARIABLE
 from ingest.topics import TOPICS_FILE, Topics
-from lake.log import quoted
 from tests.support.bad_records import (
     FLAT,
     Case,
@@ -337,7 +337,7 @@ def test_rejected_records_of_a_sink_keep_their_place(rows: dict[str, Row]) -> No
 def test_topic_that_is_not_configured(rows: dict[str, Row]) -> None:
     row = rows["topic that is not configured"]
     assert row["destination"] == "rejected_events"
-    assert row["reason"] == "no table: ingest/topics.toml does not list the topic 'a.b.c'"
+    assert row["reason"] == "no table: topics.toml does not list the topic 'a.b.c'"
 
 
 def test_record_without_a_topic(lake: Lake) -> None:

@@ -12,7 +12,7 @@ from tests.support.project import PROJECT
 # A write to the file system loads the classes of all that Spark knows.
 WRITE = """
 import sys
-from lake.session import spark_session
+from cdc_lakehouse.spark.session import spark_session
 
 session = spark_session(has_catalogue=False)
 session.range(1).write.parquet(sys.argv[1])

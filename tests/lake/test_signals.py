@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from lake.lock import exclusive_lock
+from cdc_lakehouse.spark.lock import exclusive_lock
 from tests.conftest import NewLake
 from tests.support.crash_images import unfinished
 from tests.support.crash_rerun import BATCHES
@@ -149,7 +149,7 @@ def test_nothing_of_a_start_that_is_stopped_runs_on(
     number: signal.Signals, seconds: float, run: Run, tmp_path: Path
 ) -> None:
     """From the script that starts Java to the first statement in Spark."""
-    command = run(tmp_path / "lake", "ingest", "retry-rejected")
+    command = run(tmp_path / "lake", "ingest", "retry")
     command.wait_until(command.has_java)
     time.sleep(seconds)
     command.process.send_signal(number)
@@ -157,12 +157,12 @@ def test_nothing_of_a_start_that_is_stopped_runs_on(
 
 
 def test_command_that_is_stopped_before_it_starts_java(run: Run, tmp_path: Path) -> None:
-    command = run(tmp_path / "lake", "ingest", "retry-rejected")
+    command = run(tmp_path / "lake", "ingest", "retry")
     command.process.send_signal(signal.SIGTERM)
     assert command.ended()[0] == 143
 
 
-@pytest.mark.parametrize("module", [("ingest", "retry-rejected"), ("demo",)])
+@pytest.mark.parametrize("module", [("ingest", "retry"), ("lab.demo",)])
 def test_java_ends_by_itself_where_python_is_killed(
     module: tuple[str, ...], run: Run, tmp_path: Path
 ) -> None:

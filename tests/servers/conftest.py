@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from connectors.stack import jars
-from connectors.stack.postgres import PostgresServer, find_binaries
-from connectors.stack.stack import Ports, Stack
+from lab.stack import jars
+from lab.stack.postgres import PostgresServer, find_binaries
+from lab.stack.stack import Ports, Stack
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
 from tests.support.ports import free_port
@@ -49,7 +49,7 @@ def fast_stack() -> Iterator[None]:
     """The PostgreSQL of every stack in this process runs without fsync."""
     with pytest.MonkeyPatch.context() as patch:
         fast: Any = partial(PostgresServer, settings=FAST_POSTGRES)
-        patch.setattr("connectors.stack.stack.PostgresServer", fast)
+        patch.setattr("lab.stack.stack.PostgresServer", fast)
         yield
 
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import requests
 
-from connectors.stack import jars
-from connectors.stack.processes import wait_until
-from connectors.stack.registry import SchemaRegistry
-from connectors.stack.stack import Stack
 from ingest.topics import read_topics
+from lab.stack import jars
+from lab.stack.processes import wait_until
+from lab.stack.registry import SchemaRegistry
+from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.servers.conftest import start_stack
 from tests.support.lake import Ingested, Lake
@@ -32,7 +32,7 @@ from tests.support.types_source import DATABASE, TypesSource
 
 pytestmark = pytest.mark.timeout(900)
 
-BASE_TABLES = ("--vars", json.dumps({"cdc_lakehouse_base_tables": True}))
+BASE_TABLES = ("--vars", json.dumps({"northwind_base_tables": True}))
 MODELS = ("orders", "categories", "customers", "employees", "products", "regions")
 CAPTURED = ("cdc_events", "categories", "customers", "employees", "products", "region")
 # A row is inserted, changed, deleted, and given another key; a type is widened, and a

@@ -14,10 +14,10 @@ from tests.support.project import PROJECT
 
 @pytest.mark.timeout(900)
 def test_build_and_the_program_by_hand_come_to_the_same(tmp_path: Path) -> None:
-    """``benchmarks.build`` compares the sums of revenue itself."""
+    """``lab.benchmarks.build`` compares the sums of revenue itself."""
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "benchmarks.build"),
+            *(sys.executable, "-m", "lab.benchmarks.build"),
             *("--orders", "50", "--events", "10", "--runs", "1"),
         ],
         cwd=PROJECT,

@@ -16,12 +16,12 @@ from pathlib import Path
 import boto3
 import pytest
 
-from connectors.cluster import jars
-from connectors.cluster.cluster import BUCKET, WORKERS, Cluster
-from connectors.stack.postgres import find_binaries
-from connectors.stack.processes import wait_until
-from demo.landing import EVENTS, recorded, sink_envelope
 from deploy.package import write
+from lab.cluster import jars
+from lab.cluster.cluster import BUCKET, WORKERS, Cluster
+from lab.demo.landing import EVENTS, recorded, sink_envelope
+from lab.stack.postgres import find_binaries
+from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.aws import rows
 from tests.support.project import PROJECT, expected_revenue

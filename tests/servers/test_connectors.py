@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from connectors.stack.connect import Connect
-from connectors.stack.stack import CONNECTORS, Stack
+from lab.stack.connect import Connect
+from lab.stack.stack import CONNECTORS, Stack
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."

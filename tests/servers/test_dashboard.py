@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from serving.dashboard.content import NO_MONTH
-from serving.dashboard.page import page_of
+from cdc_lakehouse.serving.dashboard.content import NO_MONTH
+from cdc_lakehouse.serving.dashboard.page import page_of
 from tests.support.dashboard import (
     COMPANY,
     COUNTRY,

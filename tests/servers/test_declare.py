@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.__main__ import main
-from connectors.stack.stack import Stack
-from connectors.types import declared_type
-from lake.errors import UserError
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.sources.types import declared_type
+from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.servers.test_package import files
 from tests.support.lake import Lake

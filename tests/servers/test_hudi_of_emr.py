@@ -18,7 +18,7 @@ def test_contract() -> None:
     """In a process of its own; without a class archive, which takes a minute to record."""
     environment = {**os.environ, "HUDI_VERSION": HUDI_OF_EMR}
     for command in (
-        ("ingest.jars",),
+        ("cdc_lakehouse", "setup"),
         ("pytest", "-n0", "--durations=5", "tests/lake/test_contract.py"),
     ):
         done = subprocess.run(

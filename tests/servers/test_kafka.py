@@ -16,9 +16,9 @@ from typing import IO
 
 import pytest
 
-from connectors.stack.broker import Broker
-from connectors.stack.processes import wait_until
 from ingest.topics import TOPICS_FILE
+from lab.stack.broker import Broker
+from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
 from tests.support.lake import Ingested, Lake

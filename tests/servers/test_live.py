@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.stack.stack import Stack
+from lab.stack.stack import Stack
 from tests.servers.conftest import start_stack
 from tests.support.faults import (
     FAULTS,

@@ -17,12 +17,12 @@ from typing import Any
 import pymysql
 import pytest
 
-from connectors.__main__ import main as connectors
-from connectors.stack import jars
-from connectors.stack.mariadb import find_binary
-from connectors.stack.processes import wait_until
-from connectors.types import declared_type
-from lake.errors import TRY_AGAIN
+from cdc_lakehouse.cli import main as connectors
+from cdc_lakehouse.errors import TRY_AGAIN
+from cdc_lakehouse.sources.types import declared_type
+from lab.stack import jars
+from lab.stack.mariadb import find_binary
+from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.servers.test_connectors import unread, validated
 from tests.support import types_doc
@@ -444,7 +444,7 @@ def types_run(
     selected = declare(project, TYPES, topics)
     zero_dates = f"types.{database}.zero_dates"
     topics[f"types.{database}.unchanged"] = "unchanged"
-    topics_file = project / "ingest/topics.toml"
+    topics_file = project / "topics.toml"
     lines = f'"{zero_dates}" = "zero_dates"\n"types.{database}.unchanged" = "unchanged"\n'
     topics_file.write_text(
         topics_file.read_text().replace("[topics]\n", f"[topics]\n{lines}")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from connectors.postgres.checks import REPLICATION_ROLE
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
+from lab.northwind.checks import REPLICATION_ROLE
+from lab.stack.processes import wait_until
+from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support.records import UNAVAILABLE, Row
 

@@ -21,7 +21,7 @@ def project(tmp_path: Path) -> Path:
     section = page.partition("\n## By hand\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"```(?:toml|yaml|sql)\n(.*?)```", section, re.DOTALL)
     topic, source, staging, silver = (dedent(block) for block in blocks)
-    insert(copy / "ingest/topics.toml", "[topics]\n", topic)
+    insert(copy / "topics.toml", "[topics]\n", topic)
     # The table is an item of a list there, deeper than the step is here.
     insert(copy / "models/staging/_sources.yml", "    tables:\n", indent(source, 6 * " "))
     (copy / "models/staging/stg_vendors.sql").write_text(staging)
@@ -54,7 +54,7 @@ def vendor(op: str, key: int, lsn: int, **columns: object) -> Record:
 
 def test_worked_example(project: Path, lake: Lake) -> None:
     """A table of one's own in silver; then one more column, which a full refresh fills."""
-    topics = ("--topics", str(project / "ingest/topics.toml"))
+    topics = ("--topics", str(project / "topics.toml"))
     lake.land(
         [
             vendor("c", 1, 10, phone="1"),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from connectors.__main__ import main
-from connectors.stack.postgres import SUPERUSER
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
+from cdc_lakehouse.cli import main
+from lab.stack.postgres import SUPERUSER
+from lab.stack.processes import wait_until
+from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import copy_project
@@ -86,7 +86,7 @@ class Copy:
         self.lake = lake
         self.project = project
         self.connector = project / "partitions.json"
-        self.topics = project / "ingest/topics.toml"
+        self.topics = project / "topics.toml"
 
     def execute(self, script: str) -> None:
         with self.source.cursor() as cursor:
@@ -135,7 +135,7 @@ def copy(
     """After the snapshot."""
     source = SourceDatabase(stack, NAME)
     project = copy_project(tmp_path_factory.mktemp(NAME) / "project")
-    copy = Copy(source, new_lake(project / "ingest/topics.toml"), project)
+    copy = Copy(source, new_lake(project / "topics.toml"), project)
     overrides = "snapshot.select.statement.overrides"
     config = stack.configuration("source-tables") | {
         "custom.metric.tags": f"connector={NAME}",

@@ -21,13 +21,13 @@ import psycopg2
 import pytest
 from psycopg2 import errors
 
-from connectors.postgres import northwind
-from connectors.postgres.__main__ import main
-from connectors.postgres.load import Source, load
-from connectors.stack.postgres import PostgresServer, find_binaries
-from connectors.stack.processes import wait_until
-from demo.landing import EVENTS, recorded
-from lake.errors import UserError
+from cdc_lakehouse.errors import UserError
+from lab.demo.landing import EVENTS, recorded
+from lab.northwind import northwind
+from lab.northwind.__main__ import main
+from lab.northwind.load import Source, load
+from lab.stack.postgres import PostgresServer, find_binaries
+from lab.stack.processes import wait_until
 from tests.support.ports import free_port
 from tests.support.project import PROJECT
 from tests.support.required import required
@@ -502,7 +502,7 @@ def test_server_that_does_not_answer_is_worth_another_try(
 ) -> None:
     code, _, error = run_loader("--port", "1")
     assert code == 75
-    assert "connectors.postgres: no session on 127.0.0.1:1, database " in error
+    assert "lab.northwind: no session on 127.0.0.1:1, database " in error
     monkeypatch.setenv("PGPASSWORD", "wrong")
     code, _, error = run_loader()
     assert code == 1
@@ -524,7 +524,7 @@ def test_what_others_need_is_not_replaced(
     assert code == 1
     assert "these need it and would go with it: view mine; drop" in error
     session.run("drop view public.mine")
-    monkeypatch.setattr("connectors.postgres.load.LOCK_TIMEOUT", "100ms")
+    monkeypatch.setattr("lab.northwind.load.LOCK_TIMEOUT", "100ms")
     session.do("select from orders limit 1")
     code, _, error = run_loader("--yes")
     assert code == 1

@@ -1,4 +1,4 @@
-"""``python -m connectors resync`` on a live stack: Debezium reads a table again."""
+"""``cdc-lakehouse resync`` on a live stack: Debezium reads a table again."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from connectors.stack.postgres import SUPERUSER
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import DATABASE, Stack
-from lake.errors import TRY_AGAIN
+from cdc_lakehouse.errors import TRY_AGAIN
+from lab.stack.postgres import SUPERUSER
+from lab.stack.processes import wait_until
+from lab.stack.stack import DATABASE, Stack
 from tests.servers.conftest import start_stack
 from tests.support.faults import assert_equal_to_source
 from tests.support.pipeline import Pipeline
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(1800)
 
 OUTBOX = ("--connector", "connectors/source-outbox.json")
 EDITS = """
-from lake.session import spark_session
+from cdc_lakehouse.spark.session import spark_session
 
 spark = spark_session(has_catalogue=True)
 spark.sql("update silver.customers set city = 'Edited' where country = 'Germany'")
@@ -61,7 +61,7 @@ def resync(pipeline: Pipeline, *arguments: str) -> subprocess.Popen[str]:
     }
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "connectors", "resync", *arguments),
+            *(sys.executable, "-m", "cdc_lakehouse", "resync", *arguments),
             *("--topics", str(TOPICS_FILE)),
         ],
         cwd=pipeline.project,

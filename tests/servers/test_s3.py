@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from demo.landing import EVENTS, land, recorded
+from lab.demo.landing import EVENTS, land, recorded
 from tests.support.aws import Aws, rows
 from tests.support.project import CAPTURES, PROJECT, expected_revenue
 from tests.support.trino_server import Trino
@@ -85,7 +85,7 @@ def test_from_landing_to_gold_on_s3(storage: dict[str, str], manifest: Path) -> 
 def test_trino_answers_as_the_source_does(
     storage: dict[str, str], manifest: Path, trino: Trino
 ) -> None:
-    run(storage, "serving.glue", "--manifest", str(manifest), "--prefix", "s3")
+    run(storage, "cdc_lakehouse", "glue", "--manifest", str(manifest), "--prefix", "s3")
     answer = trino.rows("select customer_id, revenue from s3_gold.revenue_by_customer")
     assert dict(answer) == expected_revenue()
     [[deleted]] = trino.rows("select count(*) from s3_silver.orders where is_deleted")

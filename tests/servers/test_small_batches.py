@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cdc_lakehouse.storage.tables import open_table
 from ingest.bronze import COMMITS_A_CLUSTERING
 from ingest.landing import LEDGER_FILES
-from lake.tables import open_table
 from tests.support.crash_rerun import BATCHES, event, record_ingest
 from tests.support.lake import SparkProcess
 from tests.support.small_project import TOPICS

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from connectors.__main__ import main
-from connectors.stack.postgres import PostgresServer, find_binaries
+from cdc_lakehouse.cli import main
+from lab.stack.postgres import PostgresServer, find_binaries
 from tests.servers.conftest import FAST_POSTGRES
 from tests.support.ports import free_port
 from tests.support.project import PROJECT, copy_project
@@ -248,7 +248,7 @@ def test_diff_names_what_is_not_published_and_its_remedy(
         # What `add` prints is what `diff` wants.
         execute("create role debezium" if name == "whole" else "", *statements(said))
     connectors = tuple(CHANGES)
-    topics = project / "ingest/topics.toml"
+    topics = project / "topics.toml"
     lines = topics.read_text().splitlines()
     kept = [line for line in lines if not line.startswith('"demo.datalake.')]
     topics.write_text("\n".join(kept))
@@ -295,7 +295,7 @@ def test_diff_names_a_resync_where_no_event_brought_a_value(
 ) -> None:
     """Of each way to alter a table; None where a column is nothing to a model."""
     connector(project, "shop")
-    (project / "ingest/topics.toml").write_text("[topics]\n")
+    (project / "topics.toml").write_text("[topics]\n")
     execute("create domain seven as int default 7; create domain of_seven as seven")
     names = [f"altered_{number}" for number in range(len(ALTERED))]
     for name in names:

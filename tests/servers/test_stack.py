@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from connectors.stack.__main__ import main
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
-from lake.errors import UserError
-from lake.folders import MARKER
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.folders import MARKER
+from lab.stack.__main__ import main
+from lab.stack.processes import wait_until
+from lab.stack.stack import Stack
 from tests.support.project import PROJECT
 
 OUTBOX = "demo.datalake.cdc_events/0"
@@ -215,7 +215,7 @@ def test_stop_ends_everything_and_start_resumes(
 
 def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "connectors.stack", "start"],
+        [sys.executable, "-m", "lab.stack", "start"],
         cwd=PROJECT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

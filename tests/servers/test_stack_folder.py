@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from connectors.stack.postgres import PostgresServer, find_binaries
-from lake.errors import UserError
-from lake.folders import ELSEWHERE, claim, clear
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.folders import ELSEWHERE, claim, clear
+from lab.stack.postgres import PostgresServer, find_binaries
 from tests.servers.conftest import FAST_POSTGRES
 from tests.support.ports import free_port
 from tests.support.required import required

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hudi import HudiReadOptions
 
-from lake.errors import UserError
-from lake.tables import open_table
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.tables import open_table
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import requests
 
-from connectors.stack.processes import java_command
-from connectors.tickit.generator import Tickit
-from connectors.tickit.stack import TOPICS, TOPICS_FILE, TickitStack, require_parts
+from cdc_lakehouse.serving.gold import TICKIT_KEYS as GOLD
+from examples.tickit.source.generator import Tickit
+from examples.tickit.source.stack import TOPICS, TOPICS_FILE, TickitStack, require_parts
 from ingest.registry import IdKind, Registry
-from serving.gold import TICKIT_KEYS as GOLD
+from lab.stack.processes import java_command
 from tests.conftest import NewLake
 from tests.support import avro
 from tests.support.aws import Aws

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from connectors.stack.stack import Stack
-from serving.dashboard.content import OPTIONAL
-from serving.gold import KEYS as GOLD
-from serving.manifest import Manifest
+from cdc_lakehouse.serving.dashboard.content import OPTIONAL
+from cdc_lakehouse.serving.gold import KEYS as GOLD
+from cdc_lakehouse.serving.manifest import Manifest
+from lab.stack.stack import Stack
 from tests.support.aws import Aws, rows
 from tests.support.project import PROJECT, copy_project
 from tests.support.source import QUESTIONS, answers, gold_rows
@@ -53,7 +53,7 @@ ITEMS_AS_SILVER = """
 """
 IN_SPARK = """
 import json, sys
-from lake.session import spark_session
+from cdc_lakehouse.spark.session import spark_session
 spark = spark_session(has_catalogue=False)
 for layer, table, location in json.loads(sys.argv[1]):
     spark.sql(f"create database if not exists lake_{layer}")
@@ -123,7 +123,12 @@ class Lake:
 
     def register(self, *arguments: str, code: int = 0) -> str:
         return self.run(
-            "serving.glue", "--manifest", str(self.manifest_file), *arguments, code=code
+            "cdc_lakehouse",
+            "glue",
+            "--manifest",
+            str(self.manifest_file),
+            *arguments,
+            code=code,
         )
 
     def queries(self) -> dict[str, str]:
@@ -298,7 +303,10 @@ def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
     """Hudi 0.15.0, the newest that Athena's own documentation names."""
     version = {**os.environ, "HUDI_VERSION": "0.15.0"}
     subprocess.run(
-        [sys.executable, "-m", "ingest.jars"], cwd=PROJECT, env=version, check=True
+        [sys.executable, "-m", "cdc_lakehouse", "setup"],
+        cwd=PROJECT,
+        env=version,
+        check=True,
     )
     for table, found in zip(
         GOLD,

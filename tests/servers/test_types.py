@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from connectors.stack.stack import Stack
+from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support import types_doc
 from tests.support.lake import Lake
@@ -66,7 +66,7 @@ def built(
         source.wait_until_caught_up()
         ingested = lake.ingest_kafka(
             *("--bootstrap-servers", source.stack.bootstrap_servers),
-            *("--topics", str(project / "ingest/topics.toml"), "--topic", *topics),
+            *("--topics", str(project / "topics.toml"), "--topic", *topics),
         )
         assert (ingested.code, ingested.counts) == (0, (count, count, 0, 0)), ingested.err
         # Some values stop the build of their table, which their own tests show.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.settings import table_properties
+from lab.benchmarks.settings import table_properties
 from tests.conftest import NewLake
 from tests.support.scenario import order
 

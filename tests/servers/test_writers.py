@@ -16,8 +16,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from connectors.stack.processes import wait_until
-from demo.landing import land
+from lab.demo.landing import land
+from lab.stack.processes import wait_until
 from tests.support.aws import Aws, rows
 from tests.support.ports import free_port
 from tests.support.project import PROJECT

@@ -14,7 +14,7 @@ import boto3
 import requests
 from moto.server import ThreadedMotoServer
 
-from lake.tables import open_table, read_columns
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.project import PROJECT
 from tests.support.records import Row
 from tests.support.tables import Tables
@@ -71,7 +71,14 @@ class Aws:
     def serve(self, tables: Tables, manifest: Path, name: str) -> None:
         """Put a lake's tables to S3 as they are, and into Glue as ``<name>_<layer>``."""
         self.upload(tables.folder / "warehouse", "lake", f"{name}/warehouse")
-        command = ["serving.glue", "--prefix", name, "--manifest", str(manifest)]
+        command = [
+            "cdc_lakehouse",
+            "glue",
+            "--prefix",
+            name,
+            "--manifest",
+            str(manifest),
+        ]
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=PROJECT,

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lake.tables import open_table, read_columns
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.crash_images import END, Image, Images, Paths, unfinished
 from tests.support.lake import Lake, SparkProcess
 from tests.support.project import PROJECT

@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import product
 from typing import Any
 
-from serving.dashboard.content import NO_MONTH, Content, Freshness
+from cdc_lakehouse.serving.dashboard.content import NO_MONTH, Content, Freshness
 from tests.support.records import Row
 
 # Names are input; each of these would do harm somewhere if it were taken for markup.

@@ -9,11 +9,11 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.spark.session import spark_session
 from ingest.avro import Schemas, records_from_kafka
 from ingest.events import Classifier
 from ingest.registry import Registry
 from ingest.topics import read_topics
-from lake.session import spark_session
 from tests.support.lake import Lake
 from tests.support.parser import HEADERS
 from tests.support.records import TOPIC, Row

@@ -6,8 +6,8 @@ import random
 import time
 from contextlib import closing
 
-from connectors.stack.processes import wait_until
-from serving.gold import KEYS as GOLD
+from cdc_lakehouse.serving.gold import KEYS as GOLD
+from lab.stack.processes import wait_until
 from tests.support.pipeline import Pipeline
 from tests.support.source import SILVER, answers, gold_rows, silver_rows, table_rows
 from tests.support.storm import Storm

@@ -201,8 +201,8 @@ class Lake:
         return self._ingest("kafka", *arguments)
 
     def retry_rejected(self, *arguments: str) -> Ingested:
-        """``python -m ingest retry-rejected``."""
-        return self._ingest("retry-rejected", *arguments)
+        """``python -m ingest retry``."""
+        return self._ingest("retry", *arguments)
 
     def status(self, *arguments: str) -> Ingested:
         """``python -m ingest status``."""

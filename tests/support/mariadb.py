@@ -7,12 +7,12 @@ import secrets
 import shutil
 from pathlib import Path
 
-from connectors.stack import jars
-from connectors.stack.broker import Broker
-from connectors.stack.connect import Connect
-from connectors.stack.mariadb import MariaDBServer, replication_rights
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import SECRETS_FOLDER, write_secret
+from lab.stack import jars
+from lab.stack.broker import Broker
+from lab.stack.connect import Connect
+from lab.stack.mariadb import MariaDBServer, replication_rights
+from lab.stack.processes import wait_until
+from lab.stack.stack import SECRETS_FOLDER, write_secret
 from tests.support.ports import free_port
 
 CONNECTOR = "source-mariadb"

@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from connectors.stack.mariadb import MariaDBServer
+from lab.stack.mariadb import MariaDBServer
 from tests.support.mariadb_types import input_of
 from tests.support.project import copy_project, write_rejected_rows
 from tests.support.records import Row

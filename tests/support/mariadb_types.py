@@ -11,7 +11,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from connectors.types import declared_type
+from cdc_lakehouse.sources.types import declared_type
 from tests.support.types_matrix import (
     BOOLEAN,
     DATE,

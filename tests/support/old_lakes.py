@@ -4,7 +4,8 @@ An archive has the whole folder of a lake: tables, metastore, checkpoints and la
 files. To add one of the version that is checked out, or of another version of Hudi:
 
     python -m tests.support.old_lakes 1.2.0
-    HUDI_VERSION=1.0.2 python -m ingest.jars && python -m tests.support.old_lakes 1.0.2
+    export HUDI_VERSION=1.0.2
+    cdc-lakehouse setup && python -m tests.support.old_lakes 1.0.2
 
 Keep the archives of before: a user upgrades the code, and the lake is an old one.
 """
@@ -20,9 +21,9 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from connectors.stack import jars
-from lake.metastore import metastore
-from lake.session import spark_session
+from cdc_lakehouse.spark.metastore import metastore
+from cdc_lakehouse.spark.session import spark_session
+from lab.stack import jars
 from tests.support.lake import Lake, SparkProcess
 from tests.support.records import UNAVAILABLE, Record
 from tests.support.scenario import customer, order, product

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from connectors.stack.downloads import download_once
-from lake.errors import UserError
+from cdc_lakehouse.errors import UserError
+from lab.stack.downloads import download_once
 from tests.support.project import PROJECT
 
 # What each is made of.

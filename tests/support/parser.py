@@ -8,10 +8,10 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
+from cdc_lakehouse.spark.session import spark_session
 from ingest.avro import records_from_kafka
 from ingest.events import Classifier, records_from_lines
 from ingest.topics import Topics, read_topics
-from lake.session import spark_session
 from tests.support.lake import Lake
 from tests.support.records import TOPIC, Row
 

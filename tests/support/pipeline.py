@@ -12,10 +12,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from ingest.status import lake_status
-from lake.tables import open_table, read_columns
+from lab.stack.processes import wait_until
+from lab.stack.stack import Stack
 from tests.support.project import PROJECT
 from tests.support.source import SILVER, TOPICS_FILE
 from tests.support.tables import Tables
@@ -31,7 +31,7 @@ class Pipeline:
     Args:
         stack: the stack; its lake is the pipeline's.
         project: a copy of the project to run, or the project itself.
-        resyncs: whether it reads what ``python -m connectors resync`` marks, too.
+        resyncs: whether it reads what ``cdc-lakehouse resync`` marks, too.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Pipeline:
         self.stack = stack
         self.project = project
         self.variables = {
-            "cdc_lakehouse_base_tables": True,
+            "northwind_base_tables": True,
             "cdc_lakehouse_resync": resyncs,
         }
         self.topics = [*TOPICS, *([MARKERS_TOPIC] if resyncs else [])]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from connectors.stack.ports import reserved_ports
+from lab.stack.ports import reserved_ports
 
 # Until this process ends: a server that a test kills finds its port free when it starts
 # again.

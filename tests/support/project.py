@@ -55,12 +55,12 @@ def write_rejected_rows(models: Path) -> None:
 def copy_project(folder: Path) -> Path:
     """A copy of what ingest and dbt need, to be changed by a test."""
     copied = (
-        *("ingest", "lake", "connectors", "macros", "models", "analyses", "profiles"),
-        "tests/dbt",
+        *("ingest", "cdc_lakehouse", "connectors", "macros", "models", "analyses"),
+        *("profiles", "tests/dbt"),
     )
     for name in copied:
         shutil.copytree(PROJECT / name, folder / name)
-    for name in ("dbt_project.yml", "dbt_single_build.py"):
+    for name in ("dbt_project.yml", "topics.toml", "dbt_cdc_lakehouse.py"):
         shutil.copy(PROJECT / name, folder)
     (folder / ".venv").symlink_to(PROJECT / ".venv")
     return folder

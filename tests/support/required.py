@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import pytest
 
-from lake.errors import UserError
+from cdc_lakehouse.errors import UserError
 
 
 def missing(reason: str) -> NoReturn:

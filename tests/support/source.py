@@ -9,12 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from serving.gold import KEYS as GOLD
+from cdc_lakehouse.serving.gold import KEYS as GOLD
 from tests.support.project import PROJECT
 from tests.support.records import Row
 
 QUESTIONS = Path(__file__).parent / "source_sql"
-TOPICS_FILE = PROJECT / "connectors/stack/topics.toml"
+TOPICS_FILE = PROJECT / "lab/stack/topics.toml"
 
 # Each silver table, with the source table and the columns of its key.
 SILVER = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from connectors.stack.stack import Stack
+from lab.stack.stack import Stack
 
 
 class SourceDatabase:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from lake.tables import open_table, read_columns
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.records import Row
 
 # What a completed commit is called on a timeline of table version 6.

@@ -7,9 +7,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from connectors.stack.mariadb import statements
-from connectors.tickit.stack import FOLDER, TABLES, TickitStack, copy_rows
-from serving.gold import TICKIT_KEYS as GOLD
+from cdc_lakehouse.serving.gold import TICKIT_KEYS as GOLD
+from examples.tickit.source.stack import FOLDER, TABLES, TickitStack, copy_rows
+from lab.stack.mariadb import statements
 from tests.support.mariadb_source import plain
 from tests.support.records import Row
 

@@ -12,10 +12,10 @@ from typing import Any
 from trino.dbapi import Connection, connect
 from trino.exceptions import Error, HttpError, TrinoQueryError
 
-from connectors.stack import jars
-from connectors.stack.downloads import download_once
-from connectors.stack.processes import wait_until
-from lake.errors import UserError
+from cdc_lakehouse.errors import UserError
+from lab.stack import jars
+from lab.stack.downloads import download_once
+from lab.stack.processes import wait_until
 from tests.support.ports import free_port
 
 # Trino needs a Java 24 or newer, Spark one that is not.

@@ -19,7 +19,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from connectors.types import declared_type
+from cdc_lakehouse.sources.types import declared_type
 
 DAYS_OF_400_YEARS = 146_097
 SECONDS_OF_A_DAY = 86_400

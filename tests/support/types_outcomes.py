@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lake.tables import open_table, read_columns
+from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.lake import Lake
 from tests.support.types_matrix import Type, Value
 from tests.support.types_tables import Way, row_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from connectors.postgres.checks import REPLICATION_ROLE
-from connectors.stack.processes import wait_until
-from connectors.stack.stack import Stack
+from lab.northwind.checks import REPLICATION_ROLE
+from lab.stack.processes import wait_until
+from lab.stack.stack import Stack
 from tests.support.source_database import SourceDatabase
 from tests.support.types_matrix import PRECISE, Type, long_text
 from tests.support.types_tables import TypesTables
@@ -197,7 +197,7 @@ def declare(
     }
     tables |= others or {}
     lines = "".join(f'"{topic}" = "{group}"\n' for topic, group in topics.items())
-    _insert_after(project / "ingest/topics.toml", "[topics]\n", lines)
+    _insert_after(project / "topics.toml", "[topics]\n", lines)
     sources = "".join(
         f"      - name: {group}\n        description: Types.\n" for group in tables
     )

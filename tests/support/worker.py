@@ -24,10 +24,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
-import dbt_single_build
 import ingest.cli
-from lake.metastore import metastore
-from lake.session import spark_session
+from cdc_lakehouse.dbt import plugin
+from cdc_lakehouse.spark.metastore import metastore
+from cdc_lakehouse.spark.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
 from tests.support.decoder import run_decode
@@ -95,7 +95,7 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
     cleanup_event_logger()
     if arguments[0] == "run-operation":
         # As the end of its own process does, which an operation has otherwise.
-        dbt_single_build.release()
+        plugin.release()
     nodes = getattr(result.result, "results", None) or []
     return {
         "success": result.success,
@@ -148,7 +148,7 @@ def close() -> None:
     settings.setAccessible(True)
     settings.set(None, None)
     # The plugin holds the lake's lock for as long as its process lives.
-    dbt_single_build.release()
+    plugin.release()
     with contextlib.suppress(Py4JJavaError, PySparkException):  # how Derby says: done
         jvm.java.sql.DriverManager.getConnection(
             f"jdbc:derby:;databaseName={metastore()};shutdown=true"

@@ -13,8 +13,9 @@ import pytest
 import requests
 from botocore.exceptions import NoCredentialsError
 
-from lake.errors import UserError
-from serving import athena
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.serving import athena
 from tests.support.aws import Aws, dbt_manifest
 
 
@@ -53,7 +54,7 @@ def test_rows_are_printed_as_a_table(
     queue(aws, names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"])
     file = query_file(tmp_path, "select * from {{ ref('x', 'revenue_by_month') }}")
     options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
-    assert athena.main([file, "--manifest", manifest, *options]) == 0
+    assert main(["athena", file, "--manifest", manifest, *options]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "month     revenue",
         "-------  --------",
@@ -74,9 +75,9 @@ def test_rows_are_printed_as_json(
 ) -> None:
     queue(aws, ["month", "revenue"], ["1996-07", "27861.90"], ["1996-08", None])
     # As an analysis begins that a variable switches on.
-    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
+    settings = "{{ config(enabled=var('northwind_history', false)) }}"
     file = query_file(tmp_path, f"{settings} select 1")
-    assert athena.main([file, "--manifest", manifest, "--json"]) == 0
+    assert main(["athena", file, "--manifest", manifest, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [
         {"month": "1996-07", "revenue": "27861.90"},
         {"month": "1996-08", "revenue": None},
@@ -96,7 +97,7 @@ def test_rows_are_printed_as_json(
 def test_file_that_names_nothing_is_an_error(
     sql: str, said: str, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert athena.main([query_file(tmp_path, sql), "--manifest", manifest]) == 1
+    assert main(["athena", query_file(tmp_path, sql), "--manifest", manifest]) == 1
     assert said in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ import weakref
 import click
 import pytest
 
-from lake.command import run
+from cdc_lakehouse.command import run
 
 
 class Node:

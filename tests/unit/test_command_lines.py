@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from lake import __version__
+from cdc_lakehouse import __version__
 from tests.support.project import PROJECT
 
 COMMANDS = PROJECT / "docs/commands.md"
 EXCLUDED = {
+    "deploy.spark_job": "what spark-submit runs, with nothing of the project imported",
     "deploy.aws.entry": "what a job on EMR starts, with nothing of the project imported",
-    "demo.record": "a step of `make setup`, which reads no command line",
-    "ingest.jars": "a step of `make setup`, whose one word is `s3`",
+    "lab.demo.record": "a step of `make setup`, which reads no command line",
 }
 # Ends a process that does more than to print.
 GUARD = """
@@ -77,7 +77,8 @@ def test_help_does_nothing_else(module: str, tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20)),
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"Usage: python -m {module} ")
+    program = "cdc-lakehouse" if module == "cdc_lakehouse" else f"python -m {module}"
+    assert done.stdout.startswith(f"Usage: {program} ")
     assert not list(tmp_path.iterdir())
 
 
@@ -98,8 +99,8 @@ def test_every_module_is_documented() -> None:
     """``python -m MODULE``; of the benchmarks, which share a line, the names."""
     page = COMMANDS.read_text(encoding="utf-8")
     wanted = [
-        f"`{name.removeprefix('benchmarks.')}`"
-        if name.startswith("benchmarks.")
+        f"`{name.removeprefix('lab.benchmarks.')}`"
+        if name.startswith("lab.benchmarks.")
         else f"`python -m {name}"
         for name in MODULES
     ]

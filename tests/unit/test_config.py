@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lakehouse.errors import TransientError, UserError
+from cdc_lakehouse.spark.lock import exclusive_lock
+from cdc_lakehouse.spark.settings import embedded_settings
+from cdc_lakehouse.storage.clock import Commit, require_later
+from cdc_lakehouse.storage.marks import REJECTED_TABLE, batch_time, next_batch
+from cdc_lakehouse.storage.place import lake_root
 from ingest.batches import _read_to
 from ingest.bronze import Slice
 from ingest.build import Build
 from ingest.events import SKIPPED
 from ingest.generations import numbers
 from ingest.topics import TOPICS_FILE, read_topics
-from lake.clock import Commit, require_later
-from lake.errors import TransientError, UserError
-from lake.lock import exclusive_lock
-from lake.mark import REJECTED_TABLE, batch_time, next_batch
-from lake.place import lake_root
-from lake.settings import embedded_settings
 from tests.support.records import TOPIC
 
 # The number of a batch
@@ -60,10 +60,11 @@ def test_next_batch_is_a_later_time_when_the_clock_is_behind(
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """What the clock says, which sleeping moves on."""
     times = [1_790_000_000.0]
-    monkeypatch.setattr("lake.clock._shown", Commit(0.0, "this process"))
-    monkeypatch.setattr("lake.clock.time.time", lambda: times[-1])
+    monkeypatch.setattr("cdc_lakehouse.storage.clock._shown", Commit(0.0, "this process"))
+    monkeypatch.setattr("cdc_lakehouse.storage.clock.time.time", lambda: times[-1])
     monkeypatch.setattr(
-        "lake.clock.time.sleep", lambda seconds: times.append(times[-1] + seconds)
+        "cdc_lakehouse.storage.clock.time.sleep",
+        lambda seconds: times.append(times[-1] + seconds),
     )
     return times
 

@@ -8,9 +8,9 @@ import tomllib
 
 import pytest
 
-from connectors.postgres.load import PUBLICATION
-from connectors.stack.stack import CONNECTORS
 from ingest.topics import read_topics
+from lab.northwind.load import PUBLICATION
+from lab.stack.stack import CONNECTORS
 from tests.support.project import PROJECT
 
 FOLDER = PROJECT / "connectors"
@@ -92,7 +92,7 @@ def test_the_topics_are_those_that_the_stack_ingests() -> None:
         for config in map(configuration, CONNECTORS)
         for table in config["table.include.list"].split(",")
     }
-    assert captured == read_topics(FOLDER / "stack" / "topics.toml").tables.keys()
+    assert captured == read_topics(PROJECT / "lab/stack/topics.toml").tables.keys()
     assert read_topics().tables.keys() <= captured
     for sink in SINKS:
         pattern = configuration(sink)["topics.regex"]

@@ -16,9 +16,9 @@ import pytest
 from bs4 import BeautifulSoup
 from syrupy.assertion import SnapshotAssertion
 
-from serving.dashboard.__main__ import main
-from serving.dashboard.content import INPUTS, ORDERS, Content, newer_inputs
-from serving.dashboard.page import page_of
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.serving.dashboard.content import INPUTS, ORDERS, Content, newer_inputs
+from cdc_lakehouse.serving.dashboard.page import page_of
 from tests.support.aws import Aws
 from tests.support.dashboard import (
     CATEGORY,
@@ -125,7 +125,7 @@ def test_gold_that_is_older_than_silver_is_reported(lake: Tables) -> None:
     commit_later(lake, "gold.revenue_by_month", hours=2)
     # What no gold table reads makes none of them old.
     commit_later(lake, "silver.customers", hours=1)
-    assert main([]) == 0
+    assert main(["dashboard"]) == 0
     page = (lake.folder / "dashboard.html").read_text(encoding="utf-8")
     items = BeautifulSoup(page, "html.parser").select("#outdated li")
     assert [item.get_text() for item in items] == [
@@ -149,7 +149,7 @@ def test_gold_is_old_where_what_it_reads_is() -> None:
 
 
 def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
-    assert parse(tmp_path, "--vars", "{cdc_lakehouse_history: true}").returncode == 0
+    assert parse(tmp_path, "--vars", "{northwind_history: true}").returncode == 0
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     names = {
         key: f"{node['schema']}.{node['alias']}" for key, node in manifest["nodes"].items()
@@ -201,9 +201,9 @@ def test_table_that_cannot_be_read_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     spoil(lake.path(name))
-    assert main([]) == 1
+    assert main(["dashboard"]) == 1
     [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("serving.dashboard: cannot read the Hudi table at ")
+    assert line.startswith("dashboard: cannot read the Hudi table at ")
     assert str(lake.path(name)) in line
     assert not list(lake.folder.glob("dashboard*"))
 
@@ -224,10 +224,10 @@ def test_page_that_cannot_be_written(
     if not is_folder:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
     try:
-        assert main([]) == 1
+        assert main(["dashboard"]) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert capsys.readouterr().err == f"serving.dashboard: cannot write {file}: {reason}\n"
+    assert capsys.readouterr().err == f"dashboard: cannot write {file}: {reason}\n"
     assert list(lake.folder.glob("dashboard*")) == [file]
     assert is_folder or file.read_text() == "the page of before"
 
@@ -241,7 +241,7 @@ def test_page_is_an_object_of_the_lake(
     """Where the lake is on S3 (moto's)."""
     aws.upload(unpacked / "warehouse", "lake", "here/warehouse")
     monkeypatch.setenv("LAKE_ROOT", "s3a://lake/here")
-    assert main([]) == 0
+    assert main(["dashboard"]) == 0
     assert capsys.readouterr().out.startswith("wrote s3://lake/here/dashboard.html (")
     page = aws.client("s3").get_object(Bucket="lake", Key="here/dashboard.html")
     assert page["ContentType"] == "text/html; charset=utf-8"
@@ -267,6 +267,6 @@ def test_lake_that_has_no_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", root.format(tmp=tmp_path))
-    assert main([]) == 1
+    assert main(["dashboard"]) == 1
     assert said.format(tmp=tmp_path) in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

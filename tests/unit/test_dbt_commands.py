@@ -13,9 +13,9 @@ import pytest
 from dbt.cli.main import cli, dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 
-import dbt_single_build
-from lake.clock import Commit
-from lake.errors import TransientError
+from cdc_lakehouse.dbt import plugin
+from cdc_lakehouse.errors import TransientError
+from cdc_lakehouse.storage.clock import Commit
 
 LOCK = "lock of dbt build"
 INGEST = "lock of ingest"
@@ -81,13 +81,13 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.delenv("LAKE_TARGET", raising=False)
-    monkeypatch.setattr(dbt_single_build, "exclusive_lock", exclusive_lock)
-    monkeypatch.setattr(dbt_single_build, "only_one_anywhere", only_one_anywhere)
-    monkeypatch.setattr(dbt_single_build, "newest_commit", newest_commit)
-    monkeypatch.setattr(dbt_single_build, "spark_session", lambda: taken.append(SESSION))
-    monkeypatch.setattr(dbt_single_build, "add_callback_to_manager", lambda callback: None)
+    monkeypatch.setattr(plugin, "exclusive_lock", exclusive_lock)
+    monkeypatch.setattr(plugin, "only_one_anywhere", only_one_anywhere)
+    monkeypatch.setattr(plugin, "newest_commit", newest_commit)
+    monkeypatch.setattr(plugin, "spark_session", lambda: taken.append(SESSION))
+    monkeypatch.setattr(plugin, "add_callback_to_manager", lambda callback: None)
     yield taken
-    dbt_single_build.release()
+    plugin.release()
 
 
 def start(
@@ -100,7 +100,7 @@ def start(
     """Have dbt load the plugin for a command."""
     known = {"STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
     flags = known | {"WHICH": command} | flags
-    monkeypatch.setattr(dbt_single_build, "get_flags", lambda: SimpleNamespace(**flags))
+    monkeypatch.setattr(plugin, "get_flags", lambda: SimpleNamespace(**flags))
     profile = SimpleNamespace(
         target_name=target, credentials=SimpleNamespace(method=method)
     )
@@ -108,7 +108,7 @@ def start(
         project_name="cdc_lakehouse", project_root=".", packages_install_path="dbt_packages"
     )
     with click.Context(cli, obj={"profile": profile, "project": project}):
-        dbt_single_build.SingleBuild("cdc_lakehouse")
+        plugin.SingleBuild("cdc_lakehouse")
 
 
 def names(command: click.Command) -> Iterator[str]:
@@ -135,7 +135,7 @@ def test_command_takes_what_it_needs(
 def test_command_on_a_cluster_takes_no_lock_of_one_machine(
     target: str, command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dbt_single_build, "is_given", lambda: True)
+    monkeypatch.setattr(plugin, "is_given", lambda: True)
     start(monkeypatch, command, target)
     assert taken == [part for part in COMMANDS[command] if part != LOCK]
 
@@ -143,7 +143,7 @@ def test_command_on_a_cluster_takes_no_lock_of_one_machine(
 def test_command_on_a_cluster_needs_spark_submit(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dbt_single_build, "is_given", lambda: False)
+    monkeypatch.setattr(plugin, "is_given", lambda: False)
     with pytest.raises(DbtRuntimeError, match="run it with spark-submit"):
         start(monkeypatch, "clone", "cluster")
     start(monkeypatch, "clone", "thrift", "thrift")
@@ -204,7 +204,7 @@ def test_other_operation_lets_the_ingest_run(
 def test_metastore_is_opened_ahead_by_who_holds_its_lock(
     target: str | None, taken: list[str]
 ) -> None:
-    dbt_single_build.open_ahead(None, target)
+    plugin.open_ahead(None, target)
     assert taken == ([] if target == "thrift" else [LOCK])
 
 
@@ -212,8 +212,8 @@ def test_database_that_a_thread_makes_is_not_prepared_again(
     taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is half made would be removed."""
-    monkeypatch.setattr(dbt_single_build, "prepare", lambda: taken.append("prepared"))
-    dbt_single_build.open_ahead(None, None)
+    monkeypatch.setattr(plugin, "prepare", lambda: taken.append("prepared"))
+    plugin.open_ahead(None, None)
     start(monkeypatch, "build")
     assert taken.count("prepared") == 1
 
@@ -235,9 +235,9 @@ def test_metastore_that_another_process_has_is_not_opened_ahead(
         raise TransientError("another dbt build")
         yield
 
-    monkeypatch.setattr(dbt_single_build, "exclusive_lock", refuse)
-    monkeypatch.setattr(dbt_single_build, "_open_metastore", taken.append)
-    dbt_single_build.open_ahead(None, None)
+    monkeypatch.setattr(plugin, "exclusive_lock", refuse)
+    monkeypatch.setattr(plugin, "_open_metastore", taken.append)
+    plugin.open_ahead(None, None)
     assert taken == []
 
 

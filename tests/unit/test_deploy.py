@@ -17,9 +17,9 @@ import boto3
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from cdc_lakehouse.serving.manifest import LAYERS
 from deploy.aws import entry
 from deploy.package import ARCHIVE
-from serving.manifest import LAYERS
 from tests.support.aws import Aws, documented_policy
 from tests.support.cloudformation import STACKS, Properties, Stacks, template
 from tests.support.project import PROJECT
@@ -125,7 +125,7 @@ def test_lake_that_is_ingested_from_kafka(direct: Stacks) -> None:
 
 
 def topics() -> set[str]:
-    with (PROJECT / "ingest/topics.toml").open("rb") as file:
+    with (PROJECT / "topics.toml").open("rb") as file:
         return set(tomllib.load(file)["topics"])
 
 
@@ -328,8 +328,8 @@ def test_steps_are_commands_of_the_project(stacks: Stacks) -> None:
     assert steps(stacks) == {
         "ingest": f"ingest files s3://{BUCKET}/landing/topics/",
         "build": "dbt.cli.main build --profiles-dir profiles",
-        "glue": "serving.glue --prefix lake",
-        "dashboard": "serving.dashboard",
+        "glue": "cdc_lakehouse glue --prefix lake",
+        "dashboard": "cdc_lakehouse dashboard",
     }
     for step in ("ingest", "glue", "dashboard"):
         assert find_spec(steps(stacks)[step].split()[0])

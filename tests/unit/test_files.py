@@ -17,13 +17,13 @@ from pyspark.errors import PySparkException
 
 import ingest.files
 import ingest.landing
+from cdc_lakehouse.command import StopRequest
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.marks import Mark
 from ingest.bronze import MOST_IDS_BROADCAST, Bronze, Slice
 from ingest.files import FileReader, occasions
 from ingest.landing import File
 from ingest.local import files_at, matches
-from lake.command import StopRequest
-from lake.errors import UserError
-from lake.mark import Mark
 
 
 def test_change_below_a_local_folder_is_an_occasion_at_once(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lake.errors import UserError
-from lake.folders import (
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.spark.lock import exclusive_lock
+from cdc_lakehouse.spark.metastore import is_prepared, prepare
+from cdc_lakehouse.storage.folders import (
     LEAST_ROOM,
     NOTES,
     claim,
@@ -21,8 +23,6 @@ from lake.folders import (
     noted_own,
     require_room,
 )
-from lake.lock import exclusive_lock
-from lake.metastore import is_prepared, prepare
 from tests.support.project import PROJECT
 from tests.support.required import require_program
 
@@ -124,7 +124,7 @@ def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
 @pytest.fixture
 def linked(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder elsewhere, which a stack has a link to, beside a link to somebody's."""
-    monkeypatch.setattr("lake.folders.ELSEWHERE", str(tmp_path))
+    monkeypatch.setattr("cdc_lakehouse.storage.folders.ELSEWHERE", str(tmp_path))
     claim(root / "stack", "a stack\n")
     (tmp_path / "theirs").mkdir()
     (root / "stack" / "theirs").symlink_to(tmp_path / "theirs")

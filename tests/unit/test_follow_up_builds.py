@@ -16,13 +16,13 @@ from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import EventMsg, msg_from_base_event
 from prometheus_client import REGISTRY
 
+from cdc_lakehouse import log
+from cdc_lakehouse.command import run
+from cdc_lakehouse.dbt.runner import Project, _show
+from cdc_lakehouse.errors import TransientError, UserError
+from cdc_lakehouse.spark.lock import exclusive_lock
 from ingest.build import Build
-from ingest.project import Project, _show
 from ingest.status import lake_status
-from lake import log
-from lake.command import run
-from lake.errors import TransientError, UserError
-from lake.lock import exclusive_lock
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ import pytest
 from botocore.exceptions import ClientError
 from syrupy.assertion import SnapshotAssertion
 
-from lake.errors import UserError
-from serving.glue import Catalogue, Lake, Table, glue_type, main
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.serving.glue import Catalogue, Lake, Table, glue_type
 from tests.support.aws import Aws, dbt_manifest, documented_policy
 
 LAKE = "s3://lake/here"
@@ -251,7 +252,7 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
         key = f"{tmp_path.name}/warehouse/gold.db/sales/{name}"
         aws.client("s3").put_object(Bucket="lake", Key=key, Body=body.encode())
     for _ in range(2):
-        assert main([*arguments, "--prefix", "merged"]) == 0
+        assert main(["glue", *arguments, "--prefix", "merged"]) == 0
     glue = aws.client("glue")
     found = {}
     for table in glue.get_tables(DatabaseName="merged_gold")["TableList"]:
@@ -282,14 +283,14 @@ def test_manifest_that_cannot_be_read(
     file = tmp_path / "manifest.json"
     if text is not None:
         file.write_text(text)
-    assert main(["--manifest", str(file)]) == 1
+    assert main(["glue", "--manifest", str(file)]) == 1
     assert said in capsys.readouterr().err
 
 
 def test_lake_without_a_table_is_an_error(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == 1
+    assert main(["glue", *arguments]) == 1
     heard = capsys.readouterr()
     assert heard.out == "not written yet  gold.sales\nnot written yet  gold.zeal\n"
     assert f"there is no table below s3://lake/{tmp_path.name}/warehouse" in heard.err
@@ -300,13 +301,13 @@ def test_table_that_cannot_be_read_stops_no_other(
 ) -> None:
     key = f"{tmp_path.name}/warehouse/gold.db/sales/.hoodie/hoodie.properties"
     aws.client("s3").put_object(Bucket="lake", Key=key, Body=b"x")
-    said = "serving.glue: lake_gold.sales: cannot read the Hudi table at s3://lake/"
-    assert main(arguments) == 1
+    said = "glue: lake_gold.sales: cannot read the Hudi table at s3://lake/"
+    assert main(["glue", *arguments]) == 1
     heard = capsys.readouterr()
     assert said in heard.err
     assert heard.out == "not written yet  gold.zeal\n"
 
-    assert main(["--json", *arguments]) == 1
+    assert main(["glue", "--json", *arguments]) == 1
     heard = capsys.readouterr()
     assert said in heard.err
     assert json.loads(heard.out) == [
@@ -326,7 +327,7 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
         raise ClientError({"Error": {"Code": codes.pop(0)}}, "GetTable")
 
     monkeypatch.setattr(Lake, "tables", refuse)
-    assert main(arguments) == code
+    assert main(["glue", *arguments]) == code
 
 
 def test_server_that_does_not_answer_is_worth_another_try(
@@ -338,11 +339,11 @@ def test_server_that_does_not_answer_is_worth_another_try(
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-    assert main(arguments) == 75
+    assert main(["glue", *arguments]) == 75
     said = f'serving.glue: Could not connect to the endpoint URL: "{url}'
     assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("prefix", ["my-shop", "Shop", "", "a b", "x;y"])
 def test_prefix_that_is_no_name_is_refused(prefix: str) -> None:
-    assert main(["--prefix", prefix]) == 2
+    assert main(["glue", "--prefix", prefix]) == 2

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from cdc_lakehouse.command import delayed_signals
+from cdc_lakehouse.errors import StoppedError, TransientError
+from cdc_lakehouse.spark import java
 from ingest.failures import explanation
-from lake import java
-from lake.command import delayed_signals
-from lake.errors import StoppedError, TransientError
 from tests.support.project import PROJECT
 
 # A `spark-submit` that never says where it listens.
@@ -30,7 +30,7 @@ STARTING = """
 import signal
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.default_int_handler)
-from lake import java
+from cdc_lakehouse.spark import java
 java.start({"spark.master": "local"})
 """
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from benchmarks.settings import table_properties
-from lake.settings import IVY_JARS
+from cdc_lakehouse.spark.settings import class_path, hudi_version
+from lab.benchmarks.settings import table_properties
 from tests.support.project import PROJECT, parse
 
 Node = dict[str, Any]
@@ -26,8 +26,10 @@ STORED_OTHERWISE = {"artists", "artworks"}
 def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The manifest with the models that a variable adds."""
     target = tmp_path_factory.mktemp("target")
-    names = ("base_tables", "history", "tickit", "moma")
-    variables = {f"cdc_lakehouse_{name}": True for name in names}
+    northwind = ("northwind_base_tables", "northwind_history")
+    variables = dict.fromkeys(
+        (*northwind, "cdc_lakehouse_tickit", "cdc_lakehouse_moma"), True
+    )
     done = parse(target, "--vars", json.dumps(variables))
     assert done.returncode == 0, done.stdout + done.stderr
     content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
@@ -110,7 +112,7 @@ def test_models_keys_and_columns_of_gold_are_described(models: list[Node]) -> No
 
 def test_hudi_options_are_known(models: list[Node]) -> None:
     """A misspelt option is ignored without a word: each is one that Hudi's jar names."""
-    jar = next((PROJECT / IVY_JARS).glob("org.apache.hudi_*.jar"))
+    jar = class_path(hudi_version())[0]
     with zipfile.ZipFile(jar) as classes:
         known = {
             option.decode()

@@ -13,10 +13,10 @@ from unittest.mock import MagicMock
 import pytest
 from prometheus_client import REGISTRY
 
-from connectors.stack.ports import reserved_ports
-from ingest import metrics
+from cdc_lakehouse import metrics
+from cdc_lakehouse.errors import UserError
 from ingest.stream import complete_topics, last_batch
-from lake.errors import UserError
+from lab.stack.ports import reserved_ports
 from tests.support.project import PROJECT
 
 

@@ -23,11 +23,16 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.json import JSONSnapshotExtension
 from syrupy.filters import props
 
-from lake.errors import UserError
-from serving.dashboard.content import NO_MONTH
-from serving.quicksight import publish as publishing
-from serving.quicksight.__main__ import main
-from serving.quicksight.definitions import FOLDER, Request, Target, definitions
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.serving.dashboard.content import NO_MONTH
+from cdc_lakehouse.serving.quicksight import publish as publishing
+from cdc_lakehouse.serving.quicksight.definitions import (
+    FOLDER,
+    Request,
+    Target,
+    definitions,
+)
 from tests.support.aws import documented_policy
 
 ACCOUNT = "123456789012"
@@ -77,7 +82,7 @@ def test_dry_run_prints_the_requests_and_sends_none(
     """All of them but the contents of the dashboard, which are its file's."""
     monkeypatch.delattr(boto3, "client")
     options = ["--prefix", "shop", "--work-group", "readers", "--spice", "--dry-run"]
-    assert main([*ARGUMENTS, *options]) == 0
+    assert main(["quicksight", *ARGUMENTS, *options]) == 0
     requests = json.loads(capsys.readouterr().out)
     contents = ("CalculatedFields", "ColumnConfigurations", "FilterGroups", "Sheets")
     assert requests == snapshot(
@@ -102,7 +107,7 @@ def test_a_file_that_was_edited_badly_is_named(
     text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data_set_x.json").write_text(text)
-    monkeypatch.setattr("serving.quicksight.definitions.FOLDER", tmp_path)
+    monkeypatch.setattr("cdc_lakehouse.serving.quicksight.definitions.FOLDER", tmp_path)
     with pytest.raises(UserError, match=rf"data_set_x\.json: {said}"):
         definitions(TARGET)
 
@@ -113,7 +118,7 @@ def test_whatever_changes_in_the_dashboard_is_a_new_version(
     before = definitions(TARGET).dashboard["VersionDescription"]
     assert before == definitions(TARGET).dashboard["VersionDescription"]
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
-    monkeypatch.setattr("serving.quicksight.definitions.FOLDER", tmp_path)
+    monkeypatch.setattr("cdc_lakehouse.serving.quicksight.definitions.FOLDER", tmp_path)
     file = tmp_path / "dashboard.json"
     body = json.loads(file.read_text())
     del body["Definition"]["Sheets"][0]["Visuals"][0]["PieChartVisual"]["Subtitle"]
@@ -365,7 +370,7 @@ def test_run(
     """What it prints, and what it sends: of each definition the fields that are named."""
     quicksight.give(SCENARIOS[name])
     is_spice = name.startswith("spice")
-    code = main([*ARGUMENTS, *(["--spice"] if is_spice else [])])
+    code = main(["quicksight", *ARGUMENTS, *(["--spice"] if is_spice else [])])
     out, err = (text.splitlines() for text in capsys.readouterr())
     wanted = {id_of(body): body for body in bodies(SPICE if is_spice else TARGET)}
     calls = []
@@ -387,7 +392,7 @@ def test_waiting_has_an_end(
 ) -> None:
     monkeypatch.setattr(publishing, "SECONDS_TO_WAIT", 0)
     quicksight.give(creation()[:3])
-    assert main(ARGUMENTS) == 75
+    assert main(["quicksight", *ARGUMENTS]) == 75
     assert "its creation is not done after 0 s: run the command" in capsys.readouterr().err
 
 
@@ -412,7 +417,7 @@ def test_a_refusal_says_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     quicksight.give([NO_SOURCE, ("create_data_source", (code, message))])
-    ended = main(ARGUMENTS)
+    ended = main(["quicksight", *ARGUMENTS])
     assert [ended, *capsys.readouterr().err.splitlines()] == snapshot
 
 
@@ -435,7 +440,7 @@ def test_a_malformed_option_is_named(
     snapshot: SnapshotAssertion,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main([*ARGUMENTS, option, value]) == 2
+    assert main(["quicksight", *ARGUMENTS, option, value]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == snapshot
 
 
@@ -447,7 +452,7 @@ def test_missing_credentials_are_said(
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert main(ARGUMENTS) == 1
+    assert main(["quicksight", *ARGUMENTS]) == 1
     assert "no AWS credentials found: log in anew" in capsys.readouterr().err
 
 
@@ -457,7 +462,7 @@ def test_the_policy_allows_what_the_command_calls_and_no_more(
     quicksight.give([*creation(IngestionId="first"), *SCENARIOS["all differs"]])
     quicksight.give(existing(SPICE))
     for options in ([], [], ["--spice"]):
-        assert main([*ARGUMENTS, *options]) == 0
+        assert main(["quicksight", *ARGUMENTS, *options]) == 0
     # What reads another resource must be allowed to pass it on.
     called = {name for name, _ in quicksight.sent} | {"PassDataSource", "PassDataSet"}
     [statement] = documented_policy("docs/quicksight.md")

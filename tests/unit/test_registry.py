@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from urllib3.util import Retry
 
+from cdc_lakehouse.errors import FAILED, TRY_AGAIN, UserError
 from ingest import registry as module
 from ingest.registry import IdKind, Registry, UnknownSchemaError
-from lake.errors import FAILED, TRY_AGAIN, UserError
 from tests.support.registry import FakeRegistry
 
 SCHEMA = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "int"}]}

@@ -23,11 +23,11 @@ def closed(tmp_path: Path) -> Iterator[Path]:
     "module",
     [
         "ingest files .",
-        "ingest retry-rejected",
-        "demo",
-        "demo.live",
-        "connectors.stack start",
-        "connectors.tickit",
+        "ingest retry",
+        "lab.demo",
+        "lab.demo.live",
+        "lab.stack start",
+        "examples.tickit.source",
     ],
 )
 def test_lake_that_cannot_be_written_is_named(module: str, tmp_path: Path) -> None:
@@ -54,10 +54,10 @@ def test_lake_that_cannot_be_read_is_named(closed: Path) -> None:
 def test_gold_that_cannot_be_read_is_named(closed: Path, tmp_path: Path) -> None:
     (tmp_path / "lake/warehouse").mkdir(parents=True)
     (tmp_path / "lake/warehouse/gold.db").symlink_to(closed)
-    done = run_bound(tmp_path / "lake", "serving.dashboard")
+    done = run_bound(tmp_path / "lake", "cdc_lakehouse", "dashboard")
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
-    assert line.startswith("serving.dashboard: ")
+    assert line.startswith("dashboard: ")
     assert "gold.db" in line
     assert "Permission denied" in line
 

@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import pytest
 import yaml
 
-from lake import session, settings
-from lake.errors import UserError
-from lake.settings import as_properties, embedded_settings, lake_settings
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.spark import session, settings
+from cdc_lakehouse.spark.settings import as_properties, embedded_settings, lake_settings
 from tests.support.project import PROJECT
 
 
@@ -68,10 +68,10 @@ class Context:
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
-    """Has ``lake.session`` use it; no Spark is there."""
+    """Has ``cdc_lakehouse.spark.session`` use it; no Spark is there."""
     builder = Builder()
     monkeypatch.setattr(session, "SparkContext", Context)
-    monkeypatch.setattr("lake.session.SparkSession.builder", builder)
+    monkeypatch.setattr("cdc_lakehouse.spark.session.SparkSession.builder", builder)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setenv("LAKE_ROOT", "s3a://bucket/lake")
     return builder
@@ -81,8 +81,8 @@ def test_embedded_where_there_is_none(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launched: list[dict[str, str]] = []
-    monkeypatch.setattr("lake.session.Path.exists", lambda self: True)
-    monkeypatch.setattr("lake.session.java.start", launched.append)
+    monkeypatch.setattr("cdc_lakehouse.spark.session.Path.exists", lambda self: True)
+    monkeypatch.setattr("cdc_lakehouse.spark.session.java.start", launched.append)
     monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
     assert [builder.given] == launched == [embedded_settings()]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import connectors.__main__
-from connectors.postgres import northwind
-from connectors.postgres.__main__ import main
-from connectors.stack.postgres import find_binaries
-from lake.errors import UserError
+import cdc_lakehouse.cli
+from cdc_lakehouse.errors import UserError
+from lab.northwind import northwind
+from lab.northwind.__main__ import main
+from lab.stack.postgres import find_binaries
 from tests.support.project import PROJECT
 
 
@@ -64,7 +64,7 @@ def test_port_that_is_none_is_named(
 ) -> None:
     monkeypatch.setenv(name, value)
     file = str(PROJECT / f"connectors/source-{connector}.json")
-    assert connectors.__main__.main(["diff", "--connector", file]) in (1, 75)
+    assert cdc_lakehouse.cli.main(["diff", "--connector", file]) in (1, 75)
     [line] = capsys.readouterr().err.splitlines()
     assert name in line
     assert value in line

@@ -11,15 +11,15 @@ from typing import NoReturn
 
 import pytest
 
-from connectors.stack import downloads, jars, postgres
-from connectors.stack.__main__ import main
-from connectors.stack.downloads import download_once
-from connectors.stack.ports import reserved_ports
-from connectors.stack.stack import FINISHED, UNFINISHED, Stack
-from demo import live
-from lake.errors import UserError
-from lake.folders import claim, note_own
-from lake.lock import exclusive_lock
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.spark.lock import exclusive_lock
+from cdc_lakehouse.storage.folders import claim, note_own
+from lab.demo import live
+from lab.stack import downloads, jars, postgres
+from lab.stack.__main__ import main
+from lab.stack.downloads import download_once
+from lab.stack.ports import reserved_ports
+from lab.stack.stack import FINISHED, UNFINISHED, Stack
 from tests.support.project import PROJECT
 from tests.support.required import require_program
 
@@ -112,7 +112,7 @@ def test_missing_maven_and_old_java_are_named(
 ) -> None:
     program(tmp_path / "bin" / "java", """echo 'openjdk version "11.0.2"' >&2""")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UserError, match="Kafka needs Java 17 or newer"):
+    with pytest.raises(UserError, match="which is no Java 17"):
         jars.find_java()
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(jars.FOLDERS, "kafka", tmp_path / "kafka")
@@ -190,7 +190,7 @@ def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
     note_own(str(root), "stack", "live")
     (root / "stack").mkdir()
     (root / "live" / "stack").mkdir(parents=True)
-    stops = [f"{root} -m connectors.stack stop", f"{root}/live -m connectors.stack stop"]
+    stops = [f"{root} -m lab.stack stop", f"{root}/live -m lab.stack stop"]
     python = tmp_path / ".venv" / "bin" / "python"
     make = (require_program("make", "make"), "-f", str(PROJECT / "Makefile"), "clean")
     environment = {**os.environ, "LAKE_ROOT": str(root)}

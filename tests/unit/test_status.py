@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage.marks import MARK
 from ingest.cli import main
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
-from lake.errors import UserError
-from lake.mark import MARK
 
 
 def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from connectors.tickit.generator import COMMISSION, Row, Tickit
-from connectors.tickit.stack import FOLDER, TABLES, TOPICS, TOPICS_FILE
+from examples.tickit.source.generator import COMMISSION, Row, Tickit
+from examples.tickit.source.stack import FOLDER, TABLES, TOPICS, TOPICS_FILE
 from ingest.topics import read_topics
 
 SMALL = Tickit(0.01)

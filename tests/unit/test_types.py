@@ -11,7 +11,12 @@ from decimal import Decimal
 import pytest
 from jinja2 import Environment
 
-from connectors.types import UnsupportedTypeError, declared_type, names, read_types
+from cdc_lakehouse.sources.types import (
+    UnsupportedTypeError,
+    declared_type,
+    names,
+    read_types,
+)
 from ingest.events import LONG_NUMBER, SHORT_NUMBERS, UP_TO_LONG_NUMBER
 from tests.support import mariadb_types, types_matrix
 from tests.support.project import PROJECT
@@ -147,9 +152,9 @@ def test_decimals_of_the_default_mode_are_base64() -> None:
         (
             "postgresql",
             "geometry(Point,4326)",
-            "is not in connectors/types/postgresql.toml",
+            "is not in cdc_lakehouse/sources/types/postgresql.toml",
         ),
-        ("mariadb", "vector(3)", "is not in connectors/types/mariadb.toml"),
+        ("mariadb", "vector(3)", "is not in cdc_lakehouse/sources/types/mariadb.toml"),
     ],
 )
 def test_reasons(database: str, source_type: str, error: str) -> None:

@@ -1,3 +1,3 @@
 {{ config(materialized='cdc_history', unique_key='history_id') }}
 
-{{ row_history(ref('stg_orders')) }}
+{{ cdc_lakehouse.row_history(ref('stg_orders')) }}

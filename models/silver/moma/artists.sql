@@ -1,3 +1,3 @@
 {{ config(unique_key='constituent_id', partition_by='nationality') }}
 
-{{ current_rows(ref('stg_artists')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_artists')) }}

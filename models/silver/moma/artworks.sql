@@ -2,4 +2,4 @@
     unique_key='object_id', partition_by='nationality', tblproperties={'type': 'mor'}
 ) }}
 
-{{ current_rows(ref('stg_artworks')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_artworks')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='category_id') }}
 
-{{ current_rows(ref('stg_categories')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_categories')) }}

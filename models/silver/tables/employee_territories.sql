@@ -1,3 +1,3 @@
 {{ config(unique_key='employee_territory_id') }}
 
-{{ current_rows(ref('stg_employee_territories')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_employee_territories')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='employee_id') }}
 
-{{ current_rows(ref('stg_employees')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_employees')) }}

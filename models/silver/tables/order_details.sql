@@ -1,3 +1,3 @@
 {{ config(unique_key='order_detail_id') }}
 
-{{ current_rows(ref('stg_order_details')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_order_details')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='order_id') }}
 
-{{ current_rows(ref('stg_order_headers')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_order_headers')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='region_id') }}
 
-{{ current_rows(ref('stg_regions')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_regions')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='shipper_id') }}
 
-{{ current_rows(ref('stg_shippers')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_shippers')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='supplier_id') }}
 
-{{ current_rows(ref('stg_suppliers')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_suppliers')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='territory_id') }}
 
-{{ current_rows(ref('stg_territories')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_territories')) }}

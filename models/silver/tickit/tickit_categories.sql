@@ -1,3 +1,3 @@
 {{ config(unique_key='catid') }}
 
-{{ current_rows(ref('stg_tickit_categories')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_categories')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='dateid') }}
 
-{{ current_rows(ref('stg_tickit_dates')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_dates')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='eventid') }}
 
-{{ current_rows(ref('stg_tickit_events')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_events')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='listid') }}
 
-{{ current_rows(ref('stg_tickit_listings')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_listings')) }}

@@ -1,3 +1,3 @@
 {{ config(unique_key='salesid') }}
 
-{{ current_rows(ref('stg_tickit_sales')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_sales')) }}

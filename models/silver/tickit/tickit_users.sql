@@ -1,3 +1,3 @@
 {{ config(unique_key='userid') }}
 
-{{ current_rows(ref('stg_tickit_users')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_users')) }}

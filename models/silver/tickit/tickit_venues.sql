@@ -1,3 +1,3 @@
 {{ config(unique_key='venueid') }}
 
-{{ current_rows(ref('stg_tickit_venues')) }}
+{{ cdc_lakehouse.current_rows(ref('stg_tickit_venues')) }}

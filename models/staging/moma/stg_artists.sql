@@ -13,4 +13,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'artists')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'artists')) }}

@@ -18,4 +18,4 @@
     'source_names': {'date_made': 'date'},
 }) }}
 
-{{ change_events(source('bronze', 'artworks')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'artworks')) }}

@@ -8,4 +8,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'categories')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'categories')) }}

@@ -22,4 +22,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'employees')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'employees')) }}

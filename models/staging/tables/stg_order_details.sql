@@ -10,4 +10,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'order_details')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'order_details')) }}

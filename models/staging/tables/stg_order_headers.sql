@@ -18,4 +18,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'orders')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'orders')) }}

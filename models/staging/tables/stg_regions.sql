@@ -6,4 +6,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'region')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'region')) }}

@@ -7,4 +7,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'shippers')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'shippers')) }}

@@ -16,4 +16,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'suppliers')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'suppliers')) }}

@@ -8,4 +8,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_category')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_category')) }}

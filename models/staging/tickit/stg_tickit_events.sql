@@ -10,4 +10,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_event')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_event')) }}

@@ -12,4 +12,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_listing')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_listing')) }}

@@ -14,4 +14,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_sale')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_sale')) }}

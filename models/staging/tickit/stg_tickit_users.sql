@@ -22,4 +22,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_user')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_user')) }}

@@ -9,4 +9,4 @@
     },
 }) }}
 
-{{ change_events(source('bronze', 'tickit_venue')) }}
+{{ cdc_lakehouse.change_events(source('bronze', 'tickit_venue')) }}

@@ -1,0 +1,1 @@
+"""dbt's plugin, and dbt in the ingest's process."""

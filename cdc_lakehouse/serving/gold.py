@@ -1,0 +1,122 @@
+"""The lake's tables as a reader sees them that is not Spark, and when it saw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hudi import HudiTable
+
+from cdc_lakehouse.storage.tables import list_folder, open_table, read_columns
+
+Row = dict[str, Any]
+
+KEYS = {
+    "revenue_by_customer": "customer_id",
+    "revenue_by_product": "product_id",
+    "revenue_by_category": "category_name",
+    "revenue_by_month": "order_month",
+    "revenue_by_employee": "employee_id",
+    "late_shipments": "late_shipment_id",
+}
+
+# The same of TICKIT's answers (docs/tickit.md).
+TICKIT_KEYS = {
+    "sales_by_event": "event_id",
+    "sales_by_category": "category_id",
+    "sales_by_venue": "venue_id",
+    "sales_by_city": "city",
+    "sales_by_month": "sale_month",
+    "best_buyers": "buyer_id",
+    "best_sellers": "seller_id",
+    "listing_sell_through": "event_id",
+}
+
+
+def find_table(lake: Path | str, name: str) -> HudiTable | None:
+    """``<layer>.<table>`` of a lake; None where there is no such table.
+
+    Args:
+        lake: its folder, or its ``s3://`` URL.
+        name: the table's, with its layer.
+    """
+    layer, _, table = name.partition(".")
+    place = f"warehouse/{layer}.db/{table}"
+    if isinstance(lake, str):
+        properties = f"{lake}/{place}/.hoodie/hoodie.properties"
+        return open_table(f"{lake}/{place}") if list_folder(properties) else None
+    folder = lake.absolute() / place
+    if not (folder / ".hoodie" / "hoodie.properties").exists():
+        return None
+    return open_table(str(folder))
+
+
+def table_names(lake: Path | str, layer: str) -> list[str]:
+    """The names of the tables of a layer, in their order."""
+    folder = f"warehouse/{layer}.db/"
+    if isinstance(lake, str):
+        return list_folder(f"{lake}/{folder}")
+    return sorted(path.name for path in (lake / folder).glob("*/"))
+
+
+def written_at(table: HudiTable, *, is_whole: bool = False) -> datetime | None:
+    """When the newest commit of a table began, by Hudi's timeline; None before the first.
+
+    Args:
+        is_whole: only commits that wrote all rows anew, as gold's do. A new column is a
+            commit of its own, before any row has it.
+    """
+    timeline = table.get_timeline()
+    commits = timeline.get_completed_replacecommits()
+    if not is_whole:
+        commits = [*commits, *timeline.get_completed_commits()]
+    if not commits:
+        return None
+    newest = max(commit.epoch_mills for commit in commits)
+    return datetime.fromtimestamp(newest / 1000, UTC)
+
+
+class Gold:
+    """The gold tables below a lake's folder.
+
+    Args:
+        lake: the folder.
+        keys: the tables, and the key of each.
+    """
+
+    def __init__(self, lake: Path, keys: Mapping[str, str] = KEYS) -> None:
+        self.lake = lake
+        self.keys = keys
+
+    def rows(self, table: str) -> dict[Any, Row]:
+        """A table's rows by their key; none where there is no table yet."""
+        found = find_table(self.lake, f"gold.{table}")
+        if found is None:
+            return {}
+        return {row[self.keys[table]]: row for row in read_columns(found).to_pylist()}
+
+    def everything(self) -> dict[str, dict[Any, Row]]:
+        """The rows of every gold table."""
+        return {table: self.rows(table) for table in self.keys}
+
+    def committed_at(self, table: str) -> float:
+        """When the newest commit of a table was completed, in seconds since 1970."""
+        timeline = self.lake / "warehouse" / "gold.db" / table / ".hoodie"
+        commits = [*timeline.glob("*.replacecommit"), *timeline.glob("*.commit")]
+        return max((commit.stat().st_mtime for commit in commits), default=0.0)
+
+
+def differences(
+    before: dict[str, dict[Any, Row]], after: dict[str, dict[Any, Row]]
+) -> dict[str, list[tuple[Row | None, Row | None]]]:
+    """By table, the rows that are not the same: as they were and as they are."""
+    found: dict[str, list[tuple[Row | None, Row | None]]] = {}
+    for table, rows in after.items():
+        keys = sorted({*before.get(table, {}), *rows}, key=str)
+        for key in keys:
+            old, new = before.get(table, {}).get(key), rows.get(key)
+            if old != new:
+                found.setdefault(table, []).append((old, new))
+    return found

@@ -1,0 +1,1 @@
+"""The lake's place, folders and tables, without Spark."""

@@ -1,1 +1,0 @@
-"""Where the events come from: the source database, its connectors, a local stack."""

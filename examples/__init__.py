@@ -1,0 +1,1 @@
+"""dbt projects that use the package as a user does."""

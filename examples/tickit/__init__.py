@@ -1,0 +1,1 @@
+"""TICKIT: a ticket shop of three databases."""

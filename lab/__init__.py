@@ -1,0 +1,1 @@
+"""Servers on one machine to try things with, demonstrations, benchmarks."""
