@@ -33,6 +33,7 @@ from tests.support.mariadb_source import (
     SHOP,
     TABLES,
     MariaDBTypes,
+    Visits,
     change_shop,
     set_epoch,
     silver_rows,
@@ -173,6 +174,7 @@ class Shop:
         self.lake = lake
         self.project = project
         self.said: list[str] = []
+        self.visits = Visits(stack.server, stack.database)
 
     def ingest(self) -> int:
         """Bring what Kafka has to bronze; the exit code."""
@@ -216,7 +218,9 @@ def new_shop(
     mariadb.server.execute(*SHOP.split(";"), database=mariadb.database)
     # The log's files are short, so that the storm's positions are of many.
     mariadb.server.execute("set global max_binlog_size = 65536")
-    mariadb.register(**{"table.include.list": "datalake.(customers|orders|order_lines)"})
+    mariadb.register(
+        **{"table.include.list": "datalake.(customers|orders|order_lines|visits)"}
+    )
     shop = Shop(mariadb, new_lake(), project)
     assert shop.ingest() == 0
     shop.build()
@@ -255,6 +259,7 @@ def shop(new_shop: Shop) -> Shop:
     """After a storm with faults."""
     shop = new_shop
     draw = random.Random(SEED)
+    shop.visits.change(200)
     storm = change(shop, TRANSACTIONS)
     for fault in FAULTS:
         time.sleep(draw.uniform(0.5, 2))
@@ -265,6 +270,7 @@ def shop(new_shop: Shop) -> Shop:
             assert shop.ingest() in (0, TRY_AGAIN)  # Kafka may be on its way up
     storm.wait()
     assert storm.committed == TRANSACTIONS
+    shop.visits.change(200)
     shop.stack.wait_until_caught_up()
     assert shop.ingest() == 0
     shop.build()
@@ -315,6 +321,24 @@ def _own(row: Row) -> Row:
     }
 
 
+def test_history_has_the_second_of_each_statement(shop: Shop) -> None:
+    """Order and values are exact, whatever the clock and however long a transaction."""
+    expected = shop.visits.versions()
+    history: dict[int, list[Row]] = {}
+    for row in shop.lake.rows("silver.visits_history"):
+        if row["op"] != "r":
+            history.setdefault(row["visit_id"], []).append(row)
+    assert history.keys() == expected.keys()
+    assert sum(len(versions) > 2 for versions in expected.values()) > 20
+    for visit, rows in history.items():
+        rows.sort(key=lambda row: row["version_number"])
+        found = [(row["note"], row["valid_from"], row["valid_to"]) for row in rows]
+        assert found == expected[visit], visit
+        assert [row["is_current"] for row in rows] == [
+            end is None for _, _, end in expected[visit]
+        ]
+
+
 def test_positions_are_of_the_binary_log(shop: Shop) -> None:
     """A key's rise, but for what was delivered twice; many files and rows take part."""
     places: set[str] = set()
@@ -362,7 +386,7 @@ def test_binary_log_that_starts_again_needs_a_higher_epoch(shop: Shop) -> None:
     )
     # The history of the tables' schemas starts again as well.
     history = {"schema.history.internal.kafka.topic": "schema-history.again"}
-    tables = {"table.include.list": "datalake.(customers|orders|order_lines)"}
+    tables = {"table.include.list": "datalake.(customers|orders|order_lines|visits)"}
     set_epoch(shop.project, SHOP_TOPICS, 1)
     stack.register(**history, **tables)
     server.execute(

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from tests.support.types_matrix import Type
 from tests.support.types_tables import TypesTables
 
 Rows = dict[tuple[Any, ...], Row]
+# A visit's note, from when it had it, and until when.
+Version = tuple[str, datetime, datetime | None]
 
 # A value that the server's strict mode refuses is a type's value, too.
 NOT_STRICT = "set session sql_mode = ''"
@@ -137,6 +140,8 @@ SHOP = """
         unit_price decimal(12,4) not null,
         primary key (order_id, product_id)
     );
+    create table visits (visit_id int primary key, note varchar(10));
+    insert into visits select seq, 'old' from seq_101_to_130;
     insert into customers select concat('C', seq), concat('Käse ', seq), repeat('n', seq)
         from seq_1_to_60;
     insert into orders (order_id, customer_id, ordered_on, reference)
@@ -175,11 +180,17 @@ TABLES: dict[str, tuple[list[str], dict[str, str]]] = {
             "unit_price": "decimal(12,4)",
         },
     ),
+    "visits": (["visit_id"], {"visit_id": "int", "note": "string"}),
 }
+HISTORY = """
+{{ config(materialized='cdc_history', unique_key='history_id') }}
+
+{{ row_history(ref('stg_visits')) }}
+"""
 
 
 def write_shop(folder: Path, topic_prefix: str) -> Path:
-    """A project with the shop's tables, and a topics file."""
+    """A project with the shop's tables, the visits' history, and a topics file."""
     copy_project(folder)
     models = folder / "models"
     for layer in ("staging", "silver", "gold"):
@@ -201,6 +212,7 @@ def write_shop(folder: Path, topic_prefix: str) -> Path:
             f"{{{{ config(unique_key='{meta['key']}') }}}}\n\n"
             f"{{{{ current_rows(ref('stg_{table}')) }}}}\n"
         )
+    (models / "silver/visits_history.sql").write_text(HISTORY)
     write_rejected_rows(models)
     source = {
         "name": "bronze",
@@ -250,6 +262,89 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tzinfo"):
         return value.replace(tzinfo=None)
     return value
+
+
+class Visits:
+    """Changes of the visits, each at a second that is known.
+
+    One session commits each statement. Another one, which changes other rows, commits
+    several at once, later than statements that ran after its own.
+
+    Args:
+        server: the server.
+        database: where the table is.
+    """
+
+    def __init__(self, server: MariaDBServer, database: str) -> None:
+        self.server = server
+        self.database = database
+        self.random = random.Random(45)
+        self.at = datetime(2026, 1, 1, tzinfo=UTC)
+        self.states: dict[int, list[tuple[str | None, datetime]]] = {}
+
+    def change(self, statements: int) -> None:
+        """Run statements, some of which change nothing."""
+        sessions = [
+            self.server.connect(
+                database=self.database,
+                autocommit=autocommit,
+                # Neither locks what the other one may insert.
+                init_command="set session transaction isolation level read committed",
+            )
+            for autocommit in (True, False)
+        ]
+        for step in range(statements):
+            number = step % 2
+            with sessions[number].cursor() as cursor:
+                # A clock may step back.
+                self.at += timedelta(seconds=self.random.choice((0, 0, 0, 1, 2, -1)))
+                cursor.execute("set timestamp = %s", (self.at.timestamp(),))
+                self._change(cursor, range(30 * number, 30 * number + 30))
+            if step % 7 == 0:
+                sessions[1].commit()
+        for session in sessions:
+            session.commit()
+            session.close()
+
+    def _change(self, cursor: Any, visits: Sequence[int]) -> None:
+        visit, other = self.random.sample(visits, 2)
+        had, note = self.note(visit), self.random.choice("abc")
+        kind = self.random.choice(["note", "note", "note", "delete", "move"])
+        if had is None:
+            cursor.execute("insert into visits values (%s, %s)", (visit, note))
+            self._became(visit, note)
+        elif kind == "delete":
+            cursor.execute("delete from visits where visit_id = %s", (visit,))
+            self._became(visit, None)
+        elif kind == "move" and self.note(other) is None:
+            cursor.execute(
+                "update visits set visit_id = %s where visit_id = %s", (other, visit)
+            )
+            self._became(visit, None)
+            self._became(other, had)
+        else:
+            cursor.execute("update visits set note = %s where visit_id = %s", (note, visit))
+            self._became(visit, note)
+
+    def note(self, visit: int) -> str | None:
+        """What a visit has now."""
+        return self.states[visit][-1][0] if visit in self.states else None
+
+    def _became(self, visit: int, note: str | None) -> None:
+        if note != self.note(visit):
+            self.states.setdefault(visit, []).append((note, self.at))
+
+    def versions(self) -> dict[int, list[Version]]:
+        """What each visit had, and when; none begins after the next one."""
+        found: dict[int, list[Version]] = {}
+        for visit, states in self.states.items():
+            end = None
+            for note, at in reversed(states):
+                begin = min(at, end or at)
+                if note is not None:
+                    found.setdefault(visit, []).insert(0, (note, begin, end))
+                end = begin
+        return found
 
 
 def change_shop(connection: Any, draw: random.Random) -> None:
