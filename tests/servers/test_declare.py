@@ -80,9 +80,9 @@ def shop(source: TypesSource, tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = source.stack.configuration("source-tables") | {
         "database.dbname": DATABASE,
         "publication.name": "types",
-        "slot.name": "types_string",
+        "slot.name": "declared",
         "table.include.list": "",
-        "topic.prefix": "types_string",
+        "topic.prefix": "declared",
     }
     (folder / "connector.json").write_text(json.dumps(config, indent=2))
     with pytest.MonkeyPatch.context() as patch:
@@ -109,9 +109,9 @@ def shop(source: TypesSource, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def built(source: TypesSource, shop: Path, new_lake: NewLake) -> Lake:
     """After the snapshot's build and an increment, by the connector that `add` changed."""
-    source.register({"types_string": json.loads((shop / "connector.json").read_text())})
+    source.register({"declared": json.loads((shop / "connector.json").read_text())})
     lake = new_lake(shop / "topics.toml")
-    topics = [f"types_string.types.{name}" for name in tables(source)]
+    topics = [f"declared.types.{name}" for name in tables(source)]
     for has_snapshot in (False, True):
         if has_snapshot:
             source.change()
