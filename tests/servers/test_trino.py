@@ -308,14 +308,14 @@ def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
         env=version,
         check=True,
     )
-    for table, found in zip(
-        GOLD,
-        lake.spark([f"select * from lake_gold.{table}" for table in GOLD], hudi="0.15.0"),
-        strict=True,
-    ):
-        expected = rows("live", f"gold.{table}")
-        assert sorted(row[5:] for row in plain_rows(found)) == sorted(
-            [plain(value) for value in row.values()] for row in expected
+    live = {table: rows("live", f"gold.{table}") for table in GOLD}
+    # By name: a table with a text as its key has Hudi's own key beside it.
+    queries = [
+        f"select {', '.join(live[table][0])} from lake_gold.{table}" for table in GOLD
+    ]
+    for table, found in zip(GOLD, lake.spark(queries, hudi="0.15.0"), strict=True):
+        assert sorted(plain_rows(found)) == sorted(
+            [plain(value) for value in row.values()] for row in live[table]
         )
 
 
