@@ -1,3 +1,3 @@
-"""What all commands share: the lake's place, its locks and Spark; errors and exit codes."""
+"""Debezium change streams to tables that analysts can trust, on Spark, dbt and Hudi."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

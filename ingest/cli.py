@@ -209,7 +209,12 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
 @click.option(
     "--bootstrap-servers", required=True, metavar="HOST:PORT", help="comma-separated"
 )
-@click.option("--topic", "names", required=True, multiple=True, help="a topic to read")
+@click.option(
+    "--topic",
+    "names",
+    multiple=True,
+    help="a topic to read; without it, all of the topics file that Kafka has",
+)
 @click.argument("more_names", nargs=-1, metavar="[TOPIC…]")
 @_kafka_properties
 @_registry
@@ -238,7 +243,7 @@ def kafka(
 ) -> int:
     """Read Kafka topics, straight; `--topic A B` names two."""
     options = _options(**common)
-    topics = sorted({*names, *more_names})
+    topics = sorted({*names, *more_names} or options.topics.tables)
     unknown = sorted(set(topics) - options.topics.tables.keys())
     if unknown:
         raise UserError(f"{common['topics']} does not list the topic '{unknown[0]}'")
@@ -248,6 +253,8 @@ def kafka(
         stop = opened.enter_context(stop_request())
         spark = batches.bronze.spark
         properties = read_options(spark, properties_file) if properties_file else {}
+        if not (names or more_names):
+            topics = _topics_there(spark, bootstrap_servers, topics, properties)
         checkpoint, starts = _kafka_start(
             batches, bootstrap_servers, topics, properties, from_earliest=from_earliest
         )
@@ -279,6 +286,25 @@ def kafka(
         follow_up.build_if_due()
         code = _code(batches, follow_up, options)
         return code if is_done or code != DONE else stop.exit_code
+
+
+def _topics_there(
+    spark: Any, bootstrap_servers: str, topics: list[str], properties: dict[str, str]
+) -> list[str]:
+    """The topics that Kafka has; the others are warned of.
+
+    Raises:
+        TransientError: it has none of them.
+    """
+    found = existing_topics(spark, bootstrap_servers, topics, properties)
+    if not found:
+        raise TransientError(
+            f"Kafka at {bootstrap_servers} has no topic that the topics file lists:"
+            f" {', '.join(topics)}"
+        )
+    if missing := sorted({*topics} - {*found}):
+        LOGGER.warning("not in Kafka yet, and not read: %s", ", ".join(missing))
+    return found
 
 
 def _kafka_start(

@@ -10,6 +10,8 @@ instantiates what it lists under ``plugins``.
 import atexit
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -28,8 +30,13 @@ from dbt_common.events.types import Note
 
 from cdc_lakehouse.dbt.package import link_package
 from cdc_lakehouse.errors import TransientError, UserError
-from cdc_lakehouse.spark.lock import exclusive_lock, only_one_anywhere
-from cdc_lakehouse.spark.metastore import prepare
+from cdc_lakehouse.spark.lock import exclusive_lock, only_one_anywhere, waited_lock
+from cdc_lakehouse.spark.metastore import (
+    is_prepared,
+    metastore,
+    metastore_root,
+    prepare,
+)
 from cdc_lakehouse.spark.session import is_given, spark_session
 from cdc_lakehouse.storage.clock import newest_commit, require_later
 from cdc_lakehouse.storage.folders import require_room
@@ -42,6 +49,9 @@ BUILDING = {"build", "run"}
 WRITING = {*BUILDING, "seed", "snapshot", "clone", "retry", "run-operation"}
 # The operations that write what the ingest writes, or may.
 WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions", "run_statement"}
+
+# Held while tables are written, also by a process that builds again and again.
+UNDER_WAY = "build under way"
 
 # This machine's locks, which end with the process, and those that all machines ask for.
 _here = ExitStack()
@@ -115,9 +125,44 @@ def _prepare_embedded(command: str) -> None:
             f"nothing has been built in {lake} (LAKE_ROOT): run dbt build first"
         )
     require_room(lake)
-    # Not again: a thread may be making the database since (open_ahead).
-    if _enter(_here, "dbt build", exclusive_lock(lake, "dbt build")):
+    try:
+        # Not again: a thread may be making the database since (open_ahead).
+        is_first = _enter(_here, "dbt build", exclusive_lock(lake, "dbt build"))
+    except TransientError:
+        if command not in READING or "://" in metastore_root():
+            raise
+        _read_copy(lake)
+        return
+    if is_first:
         prepare()
+    if command in WRITING and keep_parsed is None:
+        _enter(_here, UNDER_WAY, waited_lock(lake, UNDER_WAY))
+
+
+def _tell(message: str) -> None:
+    fire_event(Note(msg=message), level=EventLevel.INFO)
+
+
+def _read_copy(lake: str) -> None:
+    """Read the catalogue beside a process that has it: from a copy, made between builds.
+
+    Derby's database is of one process. What it has committed is in its log, which the copy
+    has, too.
+
+    Raises:
+        TransientError: the database is being made.
+    """
+    with waited_lock(lake, UNDER_WAY, tell=_tell):
+        if not is_prepared() or not metastore().exists():
+            raise TransientError(
+                f"{metastore()} is being made by another process: run it again"
+            )
+        folder = tempfile.mkdtemp(prefix="cdc-lakehouse-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        shutil.copytree(
+            metastore(), f"{folder}/metastore", ignore=shutil.ignore_patterns("*.lck")
+        )
+    os.environ["LAKE_METASTORE"] = folder
 
 
 def open_ahead(session: Any, target: str | None) -> None:

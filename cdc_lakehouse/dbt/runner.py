@@ -28,6 +28,7 @@ from cdc_lakehouse import metrics
 from cdc_lakehouse.dbt import plugin
 from cdc_lakehouse.dbt.package import profiles_option
 from cdc_lakehouse.errors import DONE, FAILED, UserError
+from cdc_lakehouse.spark.lock import waited_lock
 from cdc_lakehouse.storage.clock import note
 from cdc_lakehouse.storage.place import lake_root
 from ingest.status import rows_of_newest_commit
@@ -100,7 +101,8 @@ class Project:
             An exit code: 75 where something holds a lock that the command needs.
         """
         runner = dbtRunner(manifest=self.manifest(), callbacks=[_show])
-        outcome = runner.invoke([*QUIET, *self._arguments, *selection])
+        with waited_lock(lake_root(), plugin.UNDER_WAY):
+            outcome = runner.invoke([*QUIET, *self._arguments, *selection])
         note()
         if outcome.exception is not None:
             LOGGER.error("dbt: %s", _line(outcome.exception))

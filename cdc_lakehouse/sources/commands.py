@@ -141,8 +141,9 @@ def add(
             own = name or prefix + own_name(table.name)
             if not re.search("[a-z0-9]", own):
                 raise UserError(f"{table}: no name follows from it: --as gives it one")
-            declared = connector.declaration(table, own, names)
-            project.add(declared, connector.topic(str(table)))
+            topic = connector.topic(str(table))
+            if not project.has(topic):  # or its columns have names of their own
+                project.add(connector.declaration(table, own, names), topic)
             connector.capture(project, str(table))
             connector.require_own_topic(table, catalogue)
         except UserError as error:

@@ -180,6 +180,16 @@ class Project:
         found: dict[str, str] = content.get("topics", {})
         return found
 
+    def has(self, topic: str) -> bool:
+        """Whether a topic's table has its source and models already."""
+        name = self.tables().get(topic)
+        sources = (self._bronze(file) for file in self.files("*.yml"))
+        return (
+            name is not None
+            and None not in (self.model(name), self.model(f"stg_{name}"))
+            and any(name in tables.names() for tables in sources if tables)
+        )
+
     def staging_models(self, variables: str) -> list[Model]:
         """The staging models that are enabled, as dbt parses them.
 

@@ -10,8 +10,9 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from cdc_lakehouse.storage.folders import note_own
 
 PROVIDER = "hoodie.write.lock.provider"
 SECONDS_TO_WAIT = 5
+SECONDS_TO_LOOK = 0.2
 
 
 def lock_file(lake: str, name: str) -> Path:
@@ -63,6 +65,30 @@ def exclusive_lock(lake: str, name: str) -> Iterator[None]:
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()
+        yield
+
+
+@contextmanager
+def waited_lock(
+    lake: str, name: str, tell: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold a lock as ``exclusive_lock`` does, once who has it lets it go.
+
+    Args:
+        lake: the lake.
+        name: of the lock.
+        tell: called once where there is something to wait for.
+    """
+    with ExitStack() as held:
+        while True:
+            try:
+                held.enter_context(exclusive_lock(lake, name))
+                break
+            except TransientError as error:
+                if tell is not None:
+                    tell(f"waiting: {error}")
+                tell = None
+                time.sleep(SECONDS_TO_LOOK)
         yield
 
 

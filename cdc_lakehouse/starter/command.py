@@ -27,6 +27,7 @@ PLACES = {
     "gitignore.txt": ".gitignore",
     "README.md": "README.md",
     "_sources.yml": "models/staging/_sources.yml",
+    "rejected_records.sql": "models/gold/rejected_records.sql",
 }
 CONNECTOR = "connectors/source.json"
 MARKERS = f"""\

@@ -29,7 +29,7 @@ def record() -> int:
         gateway: Any = SparkContext._gateway
         java = gateway.proc
         java.stdin.close()
-        java.wait(timeout=120)
+        java.wait(timeout=600)
         return outcome
     finally:
         shutil.rmtree(lake, ignore_errors=True)

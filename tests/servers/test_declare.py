@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +14,8 @@ from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.sources.types import declared_type
 from lab.stack.stack import Stack
 from tests.conftest import NewLake
-from tests.servers.test_package import files
 from tests.support.lake import Lake
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, new_project
 from tests.support.types_matrix import TYPES, Type
 from tests.support.types_outcomes import Outcome, is_right, stored_rows
 from tests.support.types_source import DATABASE, TypesSource
@@ -67,16 +64,7 @@ def source(stack: Stack, types: list[Type]) -> Iterator[TypesSource]:
 @pytest.fixture(scope="module")
 def shop(source: TypesSource, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project, which has only what makes it use the package, after `add`."""
-    folder = tmp_path_factory.mktemp("declared") / "shop"
-    for name, text in files().items():
-        if not name.startswith("models/") and name != "topics.toml":
-            file = folder / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text.replace("../cdc-lakehouse", str(PROJECT)))
-    (folder / "profiles").symlink_to(PROJECT / "profiles")
-    deps = [sys.executable, "-m", "dbt.cli.main", "deps", "--project-dir", str(folder)]
-    deps += ["--profiles-dir", "profiles"]
-    subprocess.run(deps, cwd=PROJECT, check=True, capture_output=True, timeout=60)
+    folder = new_project(tmp_path_factory.mktemp("declared") / "shop")
     config = source.stack.configuration("source-tables") | {
         "database.dbname": DATABASE,
         "publication.name": "types",

@@ -1,10 +1,8 @@
-"""The dbt project of ``docs/package.md``, which lists this one as a package."""
+"""A project as ``init`` and ``docs/package.md`` write it, which uses the package."""
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,19 +11,13 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, new_project
 from tests.support.records import Record, flattened, record
 
 
 def files() -> dict[str, str]:
     """The page's files, by path."""
     page = (PROJECT / "docs/package.md").read_text(encoding="utf-8")
-    for command in (
-        "dbt deps --project-dir ../shop",
-        "python -m ingest files landing/ --topics ../shop/topics.toml",
-        "dbt build --project-dir ../shop --profiles-dir profiles",
-    ):
-        assert f"    {command}\n" in page
     found = re.findall(r"^`([\w/.]+)`[^`]*:\n\n```\w+\n(.*?)```$", page, re.DOTALL | re.M)
     return dict(found)
 
@@ -33,23 +25,18 @@ def files() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project, as its user writes it."""
-    folder = tmp_path_factory.mktemp("package") / "shop"
+    folder = new_project(tmp_path_factory.mktemp("package") / "shop")
     for name, text in files().items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text.replace("../cdc-lakehouse", str(PROJECT)))
-    # Where the tests' process looks for it.
-    (folder / "profiles").symlink_to(PROJECT / "profiles")
+        file.write_text(text)
     return folder
 
 
 @pytest.fixture(scope="module")
 def shop_lake(shop: Path, new_lake: NewLake) -> Lake:
-    """A lake with three payments, one of an odd amount; the package is there."""
+    """A lake with three payments, one of an odd amount."""
     lake = new_lake(shop / "topics.toml")
-    places = ("--project-dir", str(shop), "--profiles-dir", "profiles")
-    command = [sys.executable, "-m", "dbt.cli.main", "deps", *places]
-    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, timeout=60)
     lake.land(
         [
             payment("c", 1, 10, "1.50"),

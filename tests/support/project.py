@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,25 @@ def write_rejected_rows(models: Path) -> None:
     (models / "silver" / "rejected_rows.sql").write_text(
         "{{ config(materialized='ephemeral') }}\n\n{{ rejected_rows([" + listed + "]) }}\n"
     )
+
+
+def new_project(folder: Path, **environment: str) -> Path:
+    """A project as ``init`` writes it; without a source to ask, where none is given."""
+    done = subprocess.run(
+        [sys.executable, "-m", "cdc_lakehouse", "init", str(folder)],
+        cwd=PROJECT,
+        env={
+            name: text
+            for name, text in os.environ.items()
+            if name not in ("PGHOST", "MYSQL_HOST")
+        }
+        | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
 
 
 def copy_project(folder: Path) -> Path:

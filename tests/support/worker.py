@@ -77,7 +77,7 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
     digest = hashlib.sha256(f"{project} {parsed_with}".encode()).hexdigest()[:8]
     target = Path(sys.argv[1]) / f"target-{digest}"
     places = (
-        *("--project-dir", project, "--profiles-dir", f"{project}/profiles"),
+        *("--project-dir", project, "--profiles-dir", profiles_of(project)),
         *("--target-path", str(target), "--log-path", str(target)),
     )
     manifest = None
@@ -114,6 +114,11 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
             if hasattr(node, "node")  # an operation has none
         },
     }
+
+
+def profiles_of(project: str) -> str:
+    """The folder of a project's profiles: its own, or one in it."""
+    return project if Path(project, "profiles.yml").exists() else f"{project}/profiles"
 
 
 def run_sql(statement: str) -> list[list[Any]]:

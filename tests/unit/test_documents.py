@@ -13,6 +13,7 @@ README = PROJECT / "README.md"
 PAGES = [
     README,
     *sorted((PROJECT / "docs").rglob("*.md")),
+    *(PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((PROJECT / "connectors").rglob("*.md")),
 ]
 LINK = re.compile(r"\]\(([^()\s]+)\)")

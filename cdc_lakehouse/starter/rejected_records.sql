@@ -1,0 +1,11 @@
+{# What the ingest could not take for a change event, by topic: none is a good answer. #}
+{{ config(unique_key='topic') }}
+
+select
+    coalesce(topic, 'unknown') as topic,
+    count(*) as rejected_records,
+    max(ingested_at) as newest_at
+
+from {{ source('bronze', 'rejected_events') }}
+
+group by coalesce(topic, 'unknown')

@@ -1,0 +1,286 @@
+"""The first hour with one's own database: a wheel in an empty folder, without a checkout.
+
+The commands are the README's. Events are written as Debezium writes them, so that neither
+Kafka nor Connect is needed; ``test_declare`` has the real ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import tomllib
+import venv
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdc_lakehouse.storage.tables import open_table, read_columns
+from lab.stack.postgres import PostgresServer, find_binaries
+from tests.servers.conftest import FAST_POSTGRES
+from tests.support.ports import free_port
+from tests.support.project import PROJECT
+from tests.support.records import envelope, record
+from tests.support.required import required
+
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.thorough]
+
+PASSWORD = "secret"
+# Three have names of Northwind's; the last cannot be declared.
+TABLES = """
+    create table vendors (id int primary key, name varchar(60) not null, since date);
+    create table customers (id bigint primary key, email varchar(99));
+    create table products (id int primary key, price numeric(10, 2));
+    create table order_items (order_id int, line int, primary key (order_id, line));
+    create table orders (id int primary key, customer_id bigint, total numeric(12, 2));
+    create table stock (id int primary key, qty int);
+    create table carts (id uuid primary key, is_open boolean);
+    create table visits (id bigint primary key, at timestamp) partition by range (id);
+    create table visits_1 partition of visits for values from (0) to (1000);
+    create table "l{{ env_var('HOME') }} # é" (
+        id int primary key, "a{{ 1/0 }}b" int, "no" int, "c: d # e" int, "名" int
+    );
+    comment on table vendors is 'Who sells {{ to }} us: # all';
+    create table no_key (a int);
+"""
+ODD = "l{{ env_var('HOME') }} # é"
+
+
+class Shop:
+    """A user's folder and environment.
+
+    Args:
+        folder: an empty one.
+        environment: where Python and the source are.
+    """
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder = folder
+        self.environment = environment
+
+    def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> str:
+        """Run a command; what it prints on stdout."""
+        done = subprocess.run(
+            words,
+            cwd=cwd or self.folder / "shop",
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        self.said = done.stderr
+        return done.stdout
+
+    def dbt(self, *words: str, code: int = 0) -> str:
+        """Run dbt, which the wheel's environment has from the tests'."""
+        return self.run("python", "-m", "dbt.cli.main", *words, code=code)
+
+    def silver(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
+        """The live rows of a silver table."""
+        place = self.folder / f"shop/.lake/warehouse/silver.db/{table}"
+        rows = read_columns(open_table(str(place)), [*columns, "is_deleted"]).to_pylist()
+        return sorted(
+            tuple(row[name] for name in columns) for row in rows if not row["is_deleted"]
+        )
+
+    def odd_topic(self) -> str:
+        """The topic of the table of an odd name."""
+        text = (self.folder / "shop/topics.toml").read_text(encoding="utf-8")
+        topics = tomllib.loads(text)["topics"]
+        [topic] = [each for each in topics if each.startswith("shop.public.l")]
+        assert re.fullmatch("shop.public.l___env_var__HOME_{9}", topic)
+        return str(topic)
+
+    def land(self, table: str, *changes: tuple[str, int, dict[str, Any]]) -> None:
+        """Write events of a table into the landing folder."""
+        folder = self.folder / "shop/landing"
+        folder.mkdir(exist_ok=True)
+        with (folder / f"{len(list(folder.iterdir()))}.json").open("w") as file:
+            for op, lsn, row in changes:
+                value = envelope(op, row, lsn, table=table)
+                value["source"]["schema"] = "public"
+                topic = self.odd_topic() if table == ODD else f"shop.public.{table}"
+                key = {"id": row["id"]} if "id" in row else row
+                print(json.dumps(record(key, value, lsn, topic=topic)), file=file)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    with required():
+        find_binaries()
+    folder = Path(tempfile.mkdtemp(prefix="test-first-hour-"))
+    folder.chmod(0o755)
+    server = PostgresServer(folder / "server", free_port(), PASSWORD, FAST_POSTGRES)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def execute(server: PostgresServer, script: str) -> None:
+    """Run a script as it is."""
+    with closing(server.connect(dbname="postgres")) as connection:
+        connection.autocommit = True
+        connection.cursor().execute(script)
+
+
+@pytest.fixture(scope="module")
+def shop(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """An environment with the wheel and what it depends on, and an empty folder."""
+    folder = tmp_path_factory.mktemp("first")
+    source = folder / "source"
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        if not name.startswith("tests/") and (PROJECT / name).exists():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(PROJECT / name, source / name)
+    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
+    wheels = folder / "wheels"
+    offline = ("--no-deps", "--no-build-isolation")
+    subprocess.run([*pip, "wheel", *offline, "-w", wheels, source], check=True)
+    shutil.rmtree(source / "cdc_lakehouse")  # no checkout helps from here on
+    environment = folder / "environment"
+    venv.create(environment)
+    python = environment / "bin/python"
+    purelib = f"lib/python{sysconfig.get_python_version()}/site-packages"
+    others = sysconfig.get_path("purelib")
+    (environment / purelib / "others.pth").write_text(f"{others}\n")
+    [wheel] = wheels.iterdir()
+    subprocess.run(
+        [*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], check=True
+    )
+    variables = {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith(("LAKE_", "PYTHON", "VIRTUAL_ENV", "DBT_"))
+    }
+    variables |= {
+        "PATH": f"{environment}/bin:{os.environ['PATH']}",
+        "LAKE_HOME": os.environ.get("LAKE_HOME", sys.prefix),  # the jars are there
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(server.port),
+        "PGDATABASE": "postgres",
+        "PGUSER": "postgres",
+        "PGPASSWORD": PASSWORD,
+    }
+    (folder / "empty").mkdir()
+    return Shop(folder / "empty", variables)
+
+
+def test_from_a_wheel_to_silver(shop: Shop, server: PostgresServer) -> None:
+    execute(server, TABLES)
+    where = ("python", "-c", "import ingest; print(ingest.__file__)")
+    assert "environment/lib" in shop.run(*where, cwd=shop.folder)
+    script = shop.run("cdc-lakehouse", "init", "shop", cwd=shop.folder)
+    execute(server, script)
+    assert "is not empty" in refused(shop, "init", ".")
+    script = shop.run("cdc-lakehouse", "add", "public.vendors")
+    execute(server, script)
+    script = shop.run("cdc-lakehouse", "add", "public.*", "--column", "名=name", code=3)
+    assert shop.said.splitlines()[-1] == (
+        "add: public.no_key has no primary key, and rows are merged by it: add one at the"
+        " source"
+    )
+    execute(server, script)
+    assert shop.run("cdc-lakehouse", "diff") == ""
+    assert shop.run("cdc-lakehouse", "add", "public.*", "--exclude", "public.no_key") == ""
+    assert not [line for line in shop.said.splitlines() if "wrote" in line]
+
+    shop.land("vendors", ("c", 10, {"id": 1, "name": "Ü", "since": 7000}))
+    shop.land("orders", ("c", 11, {"id": 5, "customer_id": 7, "total": "9.50"}))
+    odd = {"id": 3, "a{{ 1/0 }}b": 1, "no": 2, "c: d # e": 3, "名": 4}
+    shop.land(ODD, ("c", 12, odd))
+    shop.run("cdc-lakehouse", "ingest", "files", "landing")
+    shop.dbt("--warn-error", "build", "--quiet")
+    assert shop.silver("vendors", "id", "name") == [(1, "Ü")]
+    assert [row[0] for row in shop.silver("orders", "id")] == [5]
+    columns = ("id", "a___1_0___b", "no", "c__d___e", "name")
+    assert shop.silver("l___env_var__home_________", *columns) == [(3, 1, 2, 3, 4)]
+    assert shop.silver("products", "id") == []
+
+
+def test_package_is_installed_by_dbt_deps(shop: Shop) -> None:
+    """A commit of a repository's folder, and a folder beside the project."""
+    repository = shop.folder / "repository"
+    shutil.copytree(PROJECT / "macros", repository / "macros")
+    for words in (
+        ("init", "--quiet"),
+        ("add", "."),
+        ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "a"),
+    ):
+        subprocess.run(["git", *words], cwd=repository, check=True)
+    revision = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True
+    ).stdout.strip()
+    listed = shop.folder / "shop/packages.yml"
+    installed = shop.folder / "shop/dbt_packages/cdc_lakehouse"
+    for number, package in enumerate(
+        (
+            {"git": repository.as_uri(), "revision": revision, "subdirectory": "macros"},
+            {"local": "../repository/macros"},
+        )
+    ):
+        listed.write_text(json.dumps({"packages": [package]}))
+        shop.dbt("deps", "--quiet")
+        assert installed.is_symlink() == ("local" in package)
+        row = {"id": number + 10, "qty": number}
+        shop.land("stock", ("c", 20 + number, row))
+        shop.run("cdc-lakehouse", "ingest", "files", "landing")
+        shop.dbt("build", "--quiet", "--select", "stg_stock+")
+        assert (number + 10, number) in shop.silver("stock", "id", "qty")
+
+
+def test_other_commands_beside_a_continuous_build(shop: Shop) -> None:
+    """They read the catalogue between two builds; the next build is as it would be."""
+    ingest = subprocess.Popen(
+        ["cdc-lakehouse", "ingest", "files", "landing", "--continuous", "--then-build"],
+        cwd=shop.folder / "shop",
+        env=shop.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert ingest.stdout is not None
+        until = iter(ingest.stdout.readline, "")
+        shop.land("orders", ("u", 30, {"id": 5, "customer_id": 8, "total": "9.50"}))
+        assert any(line.startswith("built") for line in until)
+        shown = ("--quiet", "--output", "json", "--inline")
+        orders = shop.dbt("show", *shown, "select customer_id from {{ ref('orders') }}")
+        assert '"customer_id": 8' in orders
+        assert "shop.silver.orders" in shop.dbt("ls", "--quiet", "--select", "orders")
+        shop.dbt("test", "--quiet", "--select", "orders")
+        shop.dbt("docs", "generate", "--quiet")
+        assert "another dbt build" in shop.dbt("run", "--quiet", code=2)
+        shop.land("orders", ("u", 31, {"id": 5, "customer_id": 9, "total": "9.50"}))
+        assert any(line.startswith("built") for line in until)
+        assert shop.silver("orders", "id", "customer_id") == [(5, 9)]
+    finally:
+        ingest.send_signal(signal.SIGINT)
+        ingest.wait(timeout=120)
+    [build] = [
+        line
+        for line in shop.run("cdc-lakehouse", "ingest", "status").splitlines()
+        if line.startswith("last dbt command")
+    ]
+    assert "build" in build and "succeeded" in build
+
+
+def refused(shop: Shop, *words: str) -> str:
+    """What a command says that ends with 1."""
+    shop.run("cdc-lakehouse", *words, code=1)
+    return shop.said
