@@ -42,7 +42,7 @@ class LakeStatus:
         rejected: the rows of ``bronze.rejected_events``.
         commits: of each table of silver and gold, when it was written last.
         rows_changed: of each, the rows that this wrote; of gold, all rows.
-        last_build: dbt's last command from this folder: ``command``, ``at``,
+        last_build: dbt's last command on it from this folder: ``command``, ``at``,
             ``succeeded``, ``seconds``, ``failed`` (names).
     """
 
@@ -107,7 +107,8 @@ class LakeStatus:
         yield f"rejected records: {self.rejected:,}"
         for table, written in sorted(self.commits.items()):
             at = datetime.fromisoformat(written)
-            yield f"  {table} written {_text(at)}, {self.rows_changed[table]:,} rows"
+            kind = "rows" if table.startswith("gold.") else "rows changed"
+            yield f"  {table} written {_text(at)}, {self.rows_changed[table]:,} {kind}"
         if self.last_build is not None:
             build = self.last_build
             failed = ", ".join(build["failed"])
@@ -123,8 +124,13 @@ def lake_status(root: str) -> LakeStatus:
 
     Args:
         root: its folder or URL.
+
+    Raises:
+        UserError: there is no lake.
     """
     files, place = file_system(root)
+    if not files.get_file_info(fs.FileSelector(place, allow_not_found=True)):
+        raise UserError(f"there is no lake at {root} (LAKE_ROOT): ingest first")
     status = LakeStatus(root)
     newest_change = 0.0
     marks: list[dict[str, Any]] = []
@@ -167,7 +173,7 @@ def lake_status(root: str) -> LakeStatus:
             if newest := _newest_commit(files, table):
                 written, status.rows_changed[f"{layer}.{name}"] = newest
                 status.commits[f"{layer}.{name}"] = written.isoformat()
-    status.last_build = _last_build()
+    status.last_build = _last_build(root)
     return status
 
 
@@ -264,11 +270,15 @@ def _content(files: fs.FileSystem, path: str) -> Iterator[str]:
         ) from error
 
 
-def _last_build() -> dict[str, Any] | None:
-    """What dbt says of its last command in this folder."""
+def _last_build(root: str) -> dict[str, Any] | None:
+    """What dbt says of its last command in this folder, if that was of this lake."""
     file = Path("target/run_results.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
+        # The plugin says which; on a cluster it does not.
+        lake = content["metadata"]["env"].get("LAKE_ROOT")
+        if lake not in (None, str(Path(root).absolute())):
+            return None
         failed = [
             result["unique_id"].split(".")[2]
             for result in content["results"]

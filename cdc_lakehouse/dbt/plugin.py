@@ -25,7 +25,7 @@ from dbt.flags import get_flags
 from dbt.plugins.manager import dbt_hook, dbtPlugin
 from dbt_common.events.base_types import EventLevel, EventMsg
 from dbt_common.events.event_manager_client import add_callback_to_manager
-from dbt_common.events.functions import fire_event
+from dbt_common.events.functions import fire_event, get_metadata_vars
 from dbt_common.events.types import Note
 
 from cdc_lakehouse.dbt.package import link_package
@@ -116,6 +116,8 @@ def _prepare_embedded(command: str) -> None:
     tables of dbt's.
     """
     lake = lake_root()
+    # For `ingest status`, as a project may build several lakes.
+    get_metadata_vars()["LAKE_ROOT"] = str(Path(lake).absolute())
     if command in BUILDING and not _has(lake, "bronze"):
         raise UserError(
             f"nothing has been ingested into {lake} (LAKE_ROOT): run python -m ingest first"

@@ -10,10 +10,12 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import pwd
 import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -78,6 +80,7 @@ def start(settings: dict[str, str]) -> None:
     """
     if SparkContext._gateway is not None:
         return
+    _require_user()
     home = str(find())
     started: list[subprocess.Popen[bytes]] = []
 
@@ -91,6 +94,9 @@ def start(settings: dict[str, str]) -> None:
             started.append(java)
         return java
 
+    options = "spark.driver.extraJavaOptions"
+    place = f"-Djava.io.tmpdir={temporary_folder()}"
+    settings = settings | {options: f"{settings.get(options, '')} {place}".strip()}
     conf = SparkConf().setAll(list(settings.items()))
     module: Any = java_gateway
     module.Popen = launch
@@ -116,6 +122,42 @@ def is_ending() -> bool:
         return bool(jvm.org.apache.spark.util.ShutdownHookManager.inShutdown())
     except (Py4JError, OSError):
         return True
+
+
+def _require_user() -> None:
+    """Refuse a user without a name, and a folder of whose files none can be run.
+
+    Raises:
+        UserError: Hadoop would end in a trace, or a library could not be loaded.
+    """
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        line = f"lake:x:{os.geteuid()}:0::/:/bin/sh"
+        raise UserError(
+            f"the user {os.geteuid()} has no entry in /etc/passwd, and Hadoop asks for a"
+            f" name: add the line {line} there, in a container when it starts"
+        ) from None
+    folder = temporary_folder()
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise UserError(
+            f"{folder} is mounted noexec, and Java loads libraries from there: set TMPDIR"
+            " to another folder"
+        )
+
+
+def temporary_folder() -> str:
+    """Where this process and its Java keep what they need for a while: ``TMPDIR``.
+
+    Raises:
+        UserError: there is none that can be written.
+    """
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise UserError(
+            f"no folder for temporary files can be written ({error.strerror}): set TMPDIR"
+        ) from error
 
 
 def _ignore_stops() -> None:

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import re
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -30,8 +31,30 @@ def lock_file(lake: str, name: str) -> Path:
     """Where the lock called ``name`` of a lake is kept: in it, if it is a folder."""
     if "://" in lake:
         digest = hashlib.sha256(lake.encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"cdc-lakehouse-{digest}-{name}.lock"
+        return _own_folder() / f"{digest}-{name}.lock"
     return Path(lake) / f"{name}.lock"
+
+
+def _own_folder() -> Path:
+    """A folder for locks that nobody but this user can enter.
+
+    Raises:
+        UserError: somebody else has made it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"cdc-lakehouse-{os.geteuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if (
+        not stat.S_ISDIR(found.st_mode)
+        or found.st_uid != os.geteuid()
+        or found.st_mode & 0o77
+    ):
+        raise UserError(
+            f"{folder} is not this user's alone: remove it, or set TMPDIR to a folder of"
+            " one's own"
+        )
+    return folder
 
 
 @contextmanager

@@ -21,10 +21,11 @@ def lake_root() -> str:
     if not root:
         raise UserError("LAKE_ROOT is /: name a folder for the lake")
     place = root if "://" in root else str(Path(root).absolute())
-    if re.search(r"""[\s%"'<>\\^`{|}\[\]]""", place):
+    # Of a URL all but its scheme; Derby's URL ends at a semicolon.
+    if re.search(r"""[\s%"'<>\\^`{|}\[\]#?*:;]""", place.partition("://")[2] or place):
         raise UserError(
             f"the lake's path has a character that Hudi cannot find again: {place}; set"
-            " LAKE_ROOT to one without spaces, quotes, brackets and percent signs"
+            " LAKE_ROOT to one without spaces, quotes, brackets and any of % # ? * : ;"
         )
     return root
 

@@ -90,7 +90,38 @@ def test_unfinished_results_of_dbt_are_left_out(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "target").mkdir()
     (tmp_path / "target/run_results.json").write_text(text)
+    (tmp_path / "lake/warehouse").mkdir(parents=True)
     assert lake_status(str(tmp_path / "lake")).last_build is None
+
+
+def test_build_of_another_lake_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As dbt keeps them by project, and a project may build several."""
+    monkeypatch.chdir(tmp_path)
+    results = {
+        "metadata": {
+            "generated_at": "2026-01-02T03:04:05Z",
+            "env": {"LAKE_ROOT": str(tmp_path / "one")},
+        },
+        "args": {"which": "build"},
+        "results": [],
+        "elapsed_time": 1.5,
+    }
+    for name in ("one", "other"):
+        (tmp_path / name / "warehouse").mkdir(parents=True)
+    (tmp_path / "target").mkdir()
+    (tmp_path / "target/run_results.json").write_text(json.dumps(results))
+    assert (lake_status("one").last_build or {})["command"] == "build"
+    assert lake_status("other").last_build is None
+
+
+def test_missing_lake_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "none"))
+    assert main(["status"]) == 1
+    assert "ingest: there is no lake at" in capsys.readouterr().err
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
