@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
 
-setup: .venv/installed $(JARS) $(CLASSES) ## make .venv from the lock file; fetch Java and Hudi
+setup: .venv/installed $(JARS) ## make .venv from the lock file; fetch Java and Hudi
 
 s3: .venv/s3/jars ## fetch the jars that s3a:// needs (280 MB)
 	@echo "LAKE_JARS=$$(ls .venv/s3/jars/*.jar | paste -sd,)"
@@ -53,18 +53,18 @@ compact: setup ## merge the logs of merge-on-read tables into their files
 docs: setup ## dbt's documentation, with lineage, as target/static_index.html
 	@dbt docs generate --static --profiles-dir profiles
 
-test: setup ## the tests that need nothing but Python (minutes)
+test: setup $(CLASSES) ## the tests that need nothing but Python (minutes)
 	@python -m pytest --junitxml=reports/test.xml
 	@echo "not run: the tests of real servers (PostgreSQL, Kafka, Trino, a browser): make test-all"
 
-test-all: setup s3 ## every test, also those of real servers, but for make nightly's
+test-all: setup s3 $(CLASSES) ## every test, also those of real servers, but for make nightly's
 	@python -m pytest tests -m 'not nightly' --junitxml=reports/test-all.xml
 
-test-servers: setup s3 ## of each real server the smallest test that notices that it broke
+test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that notices that it broke
 	@python -m tests.downloads
 	@python -m pytest tests/servers -m smoke --junitxml=reports/test-servers.xml
 
-nightly: setup s3 ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
+nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
 	@python -m tests.nightly $(PARTS)
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
@@ -115,7 +115,10 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v < (3, 13) \
 	  else "setup: Python 3.11 or 3.12 is needed, this is %d.%d; name one: make PYTHON=…" % v[:2])'
 	@$(PYTHON) -m venv .venv
-	@pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
+	@{ pip install --disable-pip-version-check --require-hashes --no-deps \
+	  -r requirements.lock 2>&1; echo $$? > .venv/pip.code; } | awk \
+	  '/^Collecting/ { if (++n % 20 == 0) print "setup:   " n " packages" } /^ERROR/' && \
+	  exit $$(cat .venv/pip.code)
 	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --config-settings editable_mode=compat -e .
 	@touch $@
@@ -128,6 +131,6 @@ $(JARS): .venv/installed cdc_lakehouse/spark/settings.py
 	@python -m cdc_lakehouse setup --s3 > /dev/null
 
 $(CLASSES): $(JARS)
-	@echo "setup: recording the JVM's class archive (a minute)"
-	@python -m lab.demo.record > .venv/setup.log 2>&1 || { cat .venv/setup.log; exit 1; }
-	@touch $@
+	@echo "tests: recording the JVM's class archive by a demonstration (a minute)"
+	@lake=$$(mktemp -d) && LAKE_ROOT=$$lake/lake python -m lab.demo > .venv/setup.log 2>&1 \
+	  || { cat .venv/setup.log; exit 1; }; rm -rf $$lake

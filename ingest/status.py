@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from botocore.exceptions import BotoCoreError
 from pyarrow import fs
 
 from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.storage import timeline
 from cdc_lakehouse.storage.files import file_system
-from cdc_lakehouse.storage.marks import MARK, REJECTED_TABLE, batch_time
+from cdc_lakehouse.storage.marks import REJECTED_TABLE, batch_time
 from cdc_lakehouse.storage.tables import open_table, read_columns
 from ingest.kafka import TopicState
-
-INSTANT = "%Y%m%d%H%M%S%f"
 
 
 @dataclass
@@ -134,10 +131,10 @@ def lake_status(root: str) -> LakeStatus:
     status = LakeStatus(root)
     newest_change = 0.0
     marks: list[dict[str, Any]] = []
-    for name in _tables(files, f"{place}/warehouse/bronze.db"):
+    for name in timeline.tables(files, f"{place}/warehouse/bronze.db"):
         table = f"{place}/warehouse/bronze.db/{name}"
-        commits = _commits(files, table)
-        marks_there = (_mark(files, path) for path in commits)
+        commits = timeline.bronze_commits(files, table)
+        marks_there = (timeline.mark_of(files, path) for path in commits)
         mark = next((each for each in marks_there if each is not None), {})
         if mark.get("batch", 0) >= status.newest_batch:
             status.newest_batch = mark.get("batch", 0)
@@ -168,67 +165,13 @@ def lake_status(root: str) -> LakeStatus:
         status.newest_change = datetime.fromtimestamp(newest_change, UTC).isoformat()
         status.seconds_to_bronze = at.timestamp() - newest_change
     for layer in ("silver", "gold"):
-        for name in _tables(files, f"{place}/warehouse/{layer}.db"):
+        for name in timeline.tables(files, f"{place}/warehouse/{layer}.db"):
             table = f"{place}/warehouse/{layer}.db/{name}"
-            if newest := _newest_commit(files, table):
+            if newest := timeline.newest_commit(files, table):
                 written, status.rows_changed[f"{layer}.{name}"] = newest
                 status.commits[f"{layer}.{name}"] = written.isoformat()
     status.last_build = _last_build(root)
     return status
-
-
-def _tables(files: fs.FileSystem, folder: str) -> list[str]:
-    selector = fs.FileSelector(folder, allow_not_found=True)
-    return sorted(
-        info.base_name
-        for info in files.get_file_info(selector)
-        if info.type == fs.FileType.Directory
-    )
-
-
-def rows_of_newest_commit(root: str, table: str) -> int | None:
-    """The rows that a table's newest commit inserted, updated or deleted.
-
-    Args:
-        root: the lake.
-        table: ``<schema>.<table>``.
-
-    Returns:
-        None where that cannot be read.
-    """
-    schema, _, name = table.partition(".")
-    try:
-        files, place = file_system(root)
-        newest = _newest_commit(files, f"{place}/warehouse/{schema}.db/{name}")
-    except (OSError, UserError, BotoCoreError):
-        return None
-    return None if newest is None else newest[1]
-
-
-def _newest_commit(files: fs.FileSystem, table: str) -> tuple[datetime, int] | None:
-    """The time of the newest commit, and the rows that it changed."""
-    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
-    paths = {info.base_name: info.path for info in files.get_file_info(selector)}
-    endings = (".commit", ".replacecommit", ".deltacommit")
-    name = max((name for name in paths if name.endswith(endings)), default=None)
-    if name is None:
-        return None
-    with _content(files, paths[name]) as content:
-        rows = sum(
-            stat[kind]
-            for stats in json.loads(content)["partitionToWriteStats"].values()
-            for stat in stats
-            for kind in ("numInserts", "numUpdateWrites", "numDeletes")
-        )
-        instant = name.partition(".")[0]
-        return datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC), rows
-
-
-def _commits(files: fs.FileSystem, table: str) -> list[str]:
-    """A bronze table's completed commits by the ingest, the newest first."""
-    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
-    paths = [info.path for info in files.get_file_info(selector)]
-    return sorted((path for path in paths if path.endswith(".commit")), reverse=True)
 
 
 def _checkpoint(files: fs.FileSystem, folder: str) -> dict[str, int]:
@@ -240,34 +183,11 @@ def _checkpoint(files: fs.FileSystem, folder: str) -> dict[str, int]:
         last = max((int(name) for name in names if name.isdigit()), default=None)
         if last is None:
             continue
-        with _content(files, f"{info.path}/offsets/{last}") as content:
+        with timeline.content(files, f"{info.path}/offsets/{last}") as content:
             for topic, partitions in json.loads(content.splitlines()[-1]).items():
                 for partition, offset in partitions.items():
                     found[f"{topic}/{partition}"] = offset
     return found
-
-
-def _mark(files: fs.FileSystem, path: str) -> dict[str, Any] | None:
-    with _content(files, path) as content:
-        text = json.loads(content)["extraMetadata"].get(MARK)
-        return None if text is None else json.loads(text)
-
-
-@contextmanager
-def _content(files: fs.FileSystem, path: str) -> Iterator[str]:
-    """A file's text for the block, which may find that it is not as it was written.
-
-    Raises:
-        UserError: it is not; a power cut may leave less.
-    """
-    try:
-        with files.open_input_file(path) as file:
-            content = file.read()
-        yield content.decode()
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UserError(
-            f"{path} is damaged ({error}): restore it from a backup, or the whole table"
-        ) from error
 
 
 def _last_build(root: str) -> dict[str, Any] | None:

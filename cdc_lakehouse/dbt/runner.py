@@ -31,7 +31,7 @@ from cdc_lakehouse.errors import DONE, FAILED, UserError
 from cdc_lakehouse.spark.lock import waited_lock
 from cdc_lakehouse.storage.clock import note
 from cdc_lakehouse.storage.place import lake_root
-from ingest.status import rows_of_newest_commit
+from cdc_lakehouse.storage.timeline import rows_of_newest_commit
 
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)

@@ -17,6 +17,8 @@ from cdc_lakehouse.spark.metastore import metastore_root
 from cdc_lakehouse.storage.place import lake_root
 
 LOGGING = Path(__file__).with_name("log4j2.properties")
+# What the JVM does with the archive of its classes where that is recorded.
+RECORDING = "ArchiveClassesAtExit"
 HUDI_SQL = "org.apache.spark.sql.hudi"
 # Bytes that are no Avro may claim to be a string of 2 GB, which Avro would make room for
 # before it looks: the JVM would end. A value is as long as a line of text may be.
@@ -87,6 +89,8 @@ def embedded_settings() -> dict[str, str]:
     partitions = os.environ.get("SPARK_SHUFFLE_PARTITIONS", "2")
     compiler = os.environ.get("LAKE_JIT_LEVEL", "1")
     archive = os.environ.get("LAKE_CLASS_ARCHIVE", "SharedArchiveFile")
+    # What is being recorded is no archive yet.
+    place = f"{class_archive()}{'.new' if archive == RECORDING else ''}"
     return {
         **lake_settings(),
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
@@ -112,7 +116,7 @@ def embedded_settings() -> dict[str, str]:
                 "-XX:MetaspaceSize=256m -XX:InitialRAMPercentage=4",
                 # Half of it for what a statement makes: nearly all is garbage at its end.
                 "-XX:NewRatio=1",
-                f"-XX:{archive}={class_archive()}",
+                f"-XX:{archive}={place}",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
                 UTC,

@@ -19,7 +19,6 @@ COMMANDS = PROJECT / "docs/commands.md"
 EXCLUDED = {
     "deploy.spark_job": "what spark-submit runs, with nothing of the project imported",
     "deploy.aws.entry": "what a job on EMR starts, with nothing of the project imported",
-    "lab.demo.record": "a step of `make setup`, which reads no command line",
 }
 # Ends a process that does more than to print.
 GUARD = """

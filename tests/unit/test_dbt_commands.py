@@ -18,6 +18,7 @@ from cdc_lakehouse.errors import TransientError
 from cdc_lakehouse.storage.clock import Commit
 
 LOCK = "lock of dbt build"
+UNDER_WAY = "lock of build under way"
 INGEST = "lock of ingest"
 SESSION = "session"
 EVERYWHERE = "dbt build, for all machines"
@@ -28,8 +29,8 @@ ALL_COMMITS = "commits"
 
 NOTHING: list[str] = []
 READS = [LOCK, SESSION]
-WRITES = [*READS, EVERYWHERE, COMMITS]
-ERASES = [LOCK, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, ALL_COMMITS]
+WRITES = [LOCK, UNDER_WAY, SESSION, EVERYWHERE, COMMITS]
+ERASES = [LOCK, UNDER_WAY, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, ALL_COMMITS]
 # As dbt names them itself: of two words the second.
 COMMANDS = {
     "build": WRITES,
@@ -81,7 +82,9 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.delenv("LAKE_TARGET", raising=False)
+    monkeypatch.setattr(plugin, "keep_parsed", None)
     monkeypatch.setattr(plugin, "exclusive_lock", exclusive_lock)
+    monkeypatch.setattr(plugin, "waited_lock", exclusive_lock)
     monkeypatch.setattr(plugin, "only_one_anywhere", only_one_anywhere)
     monkeypatch.setattr(plugin, "newest_commit", newest_commit)
     monkeypatch.setattr(plugin, "spark_session", lambda: taken.append(SESSION))
@@ -105,7 +108,10 @@ def start(
         target_name=target, credentials=SimpleNamespace(method=method)
     )
     project = SimpleNamespace(
-        project_name="cdc_lakehouse", project_root=".", packages_install_path="dbt_packages"
+        project_name="cdc_lakehouse",
+        project_root=".",
+        packages_install_path="dbt_packages",
+        packages=SimpleNamespace(packages=[]),
     )
     with click.Context(cli, obj={"profile": profile, "project": project}):
         plugin.SingleBuild("cdc_lakehouse")
@@ -137,7 +143,7 @@ def test_command_on_a_cluster_takes_no_lock_of_one_machine(
 ) -> None:
     monkeypatch.setattr(plugin, "is_given", lambda: True)
     start(monkeypatch, command, target)
-    assert taken == [part for part in COMMANDS[command] if part != LOCK]
+    assert taken == [part for part in COMMANDS[command] if part not in (LOCK, UNDER_WAY)]
 
 
 def test_command_on_a_cluster_needs_spark_submit(

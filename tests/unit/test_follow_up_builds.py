@@ -101,7 +101,9 @@ def test_status_has_the_rows_of_the_newest_commit(root: Path) -> None:
     commit(root, "silver.db/orders", "20260103000000000.commit", {"numUpdateWrites": 3})
     status = lake_status(str(root))
     assert status.rows_changed == {"gold.answers": 9, "silver.orders": 3}
-    assert "  silver.orders written 2026-01-03 00:00:00 UTC, 3 rows" in status.lines()
+    assert (
+        "  silver.orders written 2026-01-03 00:00:00 UTC, 3 rows changed" in status.lines()
+    )
 
 
 def test_build_that_a_lock_refuses_is_worth_another_try(
