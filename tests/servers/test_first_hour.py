@@ -46,13 +46,13 @@ TABLES = """
     create table carts (id uuid primary key, is_open boolean);
     create table visits (id bigint primary key, at timestamp) partition by range (id);
     create table visits_1 partition of visits for values from (0) to (1000);
-    create table "l{{ env_var('HOME') }} # é" (
+    create table "l{{ env_var('LAKE_ROOT') }} # é" (
         id int primary key, "a{{ 1/0 }}b" int, "no" int, "c: d # e" int, "名" int
     );
     comment on table vendors is 'Who sells {{ to }} us: # all';
     create table no_key (a int);
 """
-ODD = "l{{ env_var('HOME') }} # é"
+ODD = "l{{ env_var('LAKE_ROOT') }} # é"
 
 
 class Shop:
@@ -99,7 +99,7 @@ class Shop:
         text = (self.folder / "shop/topics.toml").read_text(encoding="utf-8")
         topics = tomllib.loads(text)["topics"]
         [topic] = [each for each in topics if each.startswith("shop.public.l")]
-        assert re.fullmatch("shop.public.l___env_var__HOME_{9}", topic)
+        assert re.fullmatch("shop.public.l___env_var__LAKE_ROOT_{9}", topic)
         return str(topic)
 
     def land(self, table: str, *changes: tuple[str, int, dict[str, Any]]) -> None:
@@ -210,7 +210,7 @@ def test_from_a_wheel_to_silver(shop: Shop, server: PostgresServer) -> None:
     assert shop.silver("vendors", "id", "name") == [(1, "Ü")]
     assert [row[0] for row in shop.silver("orders", "id")] == [5]
     columns = ("id", "a___1_0___b", "no", "c__d___e", "name")
-    assert shop.silver("l___env_var__home_________", *columns) == [(3, 1, 2, 3, 4)]
+    assert shop.silver("l___env_var__lake_root_________", *columns) == [(3, 1, 2, 3, 4)]
     assert shop.silver("products", "id") == []
 
 
