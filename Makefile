@@ -68,11 +68,13 @@ nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12
 	@python -m tests.nightly $(PARTS)
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
-	@sqlfluff lint --disable-progress-bar models analyses tests/dbt
+	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/tests
 	@ruff check . && ruff format --check .
 	@mypy
 	@cfn-lint deploy/aws/*.yml
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
+	@for project in examples/*/dbt_project.yml; do (cd $${project%/*} && \
+	  dbt --warn-error parse --no-partial-parse --quiet) || exit 1; done
 
 lock: setup ## write requirements.lock anew from pyproject.toml
 	@uv pip compile --quiet --all-extras --universal --python-version 3.11 \

@@ -22,18 +22,6 @@ KEYS = {
     "late_shipments": "late_shipment_id",
 }
 
-# The same of TICKIT's answers (docs/tickit.md).
-TICKIT_KEYS = {
-    "sales_by_event": "event_id",
-    "sales_by_category": "category_id",
-    "sales_by_venue": "venue_id",
-    "sales_by_city": "city",
-    "sales_by_month": "sale_month",
-    "best_buyers": "buyer_id",
-    "best_sellers": "seller_id",
-    "listing_sell_through": "event_id",
-}
-
 
 def find_table(lake: Path | str, name: str) -> HudiTable | None:
     """``<layer>.<table>`` of a lake; None where there is no such table.

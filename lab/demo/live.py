@@ -22,13 +22,10 @@ import click
 
 from cdc_lakehouse.command import STYLE, delayed_signals, run, version
 from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.serving.gold import KEYS, TICKIT_KEYS, Gold, Row, differences
+from cdc_lakehouse.serving.gold import KEYS, Gold, Row, differences
 from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage.folders import MARKER, claim, clear, require_own
 from cdc_lakehouse.storage.place import lake_folder
-from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import TOPICS as TICKIT_TOPICS
-from examples.tickit.source.stack import TOPICS_FILE, TickitStack, running
 from lab.northwind.northwind import insert_order
 from lab.stack.stack import Stack
 
@@ -39,8 +36,6 @@ SECONDS_TO_STOP = 120
 ROWS_SHOWN = 4
 # What changes in every row with any change; shown only beside something else.
 RELATIVE = {"revenue_share", "revenue_rank", "buyer_rank", "seller_rank"}
-# A tenth of the rows that python -m examples.tickit.source makes.
-TICKIT_SCALE = 0.1
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,7 @@ class Scenario:
         arguments: of ``ingest kafka``, for the sources.
         keys: gold's tables, and the key of each.
         steps: the changes.
+        project: the folder of the dbt project, where the ingest runs.
     """
 
     servers: str
@@ -68,6 +64,7 @@ class Scenario:
     arguments: Callable[[Any], list[str]]
     keys: Mapping[str, str]
     steps: Sequence[Step]
+    project: Path = Path()
 
 
 def _change(change: Callable[[Any], None]) -> Callable[[Stack], None]:
@@ -85,13 +82,6 @@ def _execute(statement: str) -> Callable[[Stack], None]:
             cursor.execute(statement)
 
     return _change(change)
-
-
-def _execute_on(database: str, statement: str) -> Callable[[TickitStack], None]:
-    def change(stack: TickitStack) -> None:
-        stack.execute(database, statement)
-
-    return change
 
 
 STEPS = (
@@ -116,34 +106,14 @@ STEPS = (
         _execute("delete from datalake.orders where order_id = 11074"),
     ),
 )
-TICKIT_STEPS = (
-    Step(
-        "MariaDB, ecomm: sale 7 is corrected",
-        _execute_on(
-            "ecomm",
-            "update sale set pricepaid = 1234.50, commission = 185.18 where salesid = 7",
-        ),
-    ),
-    Step(
-        "PostgreSQL, ems: event 1 moves to venue 2",
-        _execute_on("ems", "update ems.event set venueid = 2 where eventid = 1"),
-    ),
-    Step(
-        "PostgreSQL, crm: user 1 has another name",
-        _execute_on("crm", "update crm.user set lastname = 'Lovelace' where userid = 1"),
-    ),
-    Step(
-        "MariaDB, ecomm: sale 8 is deleted",
-        _execute_on("ecomm", "delete from sale where salesid = 8"),
-    ),
-)
 
 
 class Pipeline:
     """The ingest as a process that builds after each batch."""
 
-    def __init__(self, lake: Path) -> None:
+    def __init__(self, lake: Path, project: Path) -> None:
         self.lake = lake
+        self.project = project
         self.log = lake / "ingest.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._builds = 0
@@ -154,6 +124,7 @@ class Pipeline:
         with self.log.open("wb") as log, delayed_signals():
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "ingest", "kafka", "--continuous", *arguments],
+                cwd=self.project,
                 env={**os.environ, "LAKE_ROOT": str(self.lake)},
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -206,15 +177,6 @@ def _northwind(lake: Path) -> Iterator[Stack]:
         stack.stop()
 
 
-@contextmanager
-def _tickit(lake: Path) -> Iterator[TickitStack]:
-    with running(lake / "tickit", Tickit(TICKIT_SCALE)) as stack:
-        print(f"   PostgreSQL on port {stack.postgres.port},")
-        print(f"   MariaDB on {stack.mariadb.port}, Kafka on {stack.broker.port},")
-        print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")
-        yield stack
-
-
 NORTHWIND = Scenario(
     "PostgreSQL with Northwind, Kafka, Connect with Debezium",
     _northwind,
@@ -225,18 +187,6 @@ NORTHWIND = Scenario(
     ],
     KEYS,
     STEPS,
-)
-TICKIT = Scenario(
-    "TICKIT in two PostgreSQL databases and MariaDB, Kafka, Connect, a registry",
-    _tickit,
-    lambda stack: [
-        *("--bootstrap-servers", stack.bootstrap_servers),
-        *("--registry", stack.registry.url, "--topics", str(TOPICS_FILE)),
-        *(f"--topic={topic}" for topic in TICKIT_TOPICS),
-        *("--then-build", "build --vars '{cdc_lakehouse_tickit: true}'"),
-    ],
-    TICKIT_KEYS,
-    TICKIT_STEPS,
 )
 
 
@@ -256,7 +206,7 @@ def _running(lake: Path, scenario: Scenario) -> Iterator[tuple[Any, Pipeline]]:
             # A lock without its file would be nobody's.
             clear(lake, MARKER, "*.lock")
         with scenario.sources(lake) as sources:
-            pipeline = Pipeline(lake)
+            pipeline = Pipeline(lake, scenario.project)
             try:
                 pipeline.start(scenario.arguments(sources))
                 yield sources, pipeline
@@ -315,15 +265,20 @@ def _show_changes(
 
 @click.command("lab.demo.live", context_settings=STYLE)
 @version
-@click.option(
-    "--tickit", is_flag=True, help="Three databases that are joined: docs/tickit.md."
-)
-def command(tickit: bool) -> None:
+def command() -> None:
     """Follow changes from their source through Debezium and Kafka to gold.
 
     Everything of it is below LAKE_ROOT/live, which is emptied first.
     """
-    scenario = TICKIT if tickit else NORTHWIND
+    follow(NORTHWIND)
+
+
+def follow(scenario: Scenario) -> None:
+    """Start the sources and the pipeline, and show what each change does to gold.
+
+    Raises:
+        UserError: a part is missing, does not come up, or fails.
+    """
     lake = lake_folder("the stack needs a folder").absolute() / "live"
     gold = Gold(lake, scenario.keys)
     start = time.monotonic()

@@ -19,19 +19,5 @@
         ref('stg_territories'),
     ]) %}
 {%- endif %}
-{%- if var('cdc_lakehouse_tickit') %}
-    {%- do staging_models.extend([
-        ref('stg_tickit_categories'),
-        ref('stg_tickit_dates'),
-        ref('stg_tickit_events'),
-        ref('stg_tickit_listings'),
-        ref('stg_tickit_sales'),
-        ref('stg_tickit_users'),
-        ref('stg_tickit_venues'),
-    ]) %}
-{%- endif %}
-{%- if var('cdc_lakehouse_moma') %}
-    {%- do staging_models.extend([ref('stg_artists'), ref('stg_artworks')]) %}
-{%- endif %}
 
 {{ cdc_lakehouse.rejected_rows(staging_models) }}

@@ -1,8 +1,8 @@
-"""dbt's own tests of the project: unit tests pass, and data tests fail on wrong rows.
+"""dbt's own tests of Northwind and TICKIT: unit tests pass, data tests fail on wrong rows.
 
 Neither reads what a build wrote. A unit test needs the columns of the tables that it
 replaces; a data test reads a few rows that are made up here, each wrong in one way. So the
-tables of silver and gold are views in one lake, of Northwind and TICKIT.
+tables of silver and gold are views, in a lake of each.
 """
 
 from __future__ import annotations
@@ -16,18 +16,9 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.project import PROJECT
+from tests.support.project import PROJECT, TICKIT
 from tests.support.records import Row
 
-VARIABLES = (
-    "--vars",
-    json.dumps(
-        {
-            f"cdc_lakehouse_{name}": True
-            for name in ("unit_tests", "history", "tickit", "recorded_events")
-        }
-    ),
-)
 # Of a model that unit tests replace: its columns are not those of a staging model.
 ORDER_ITEMS = {
     **{"order_item_id": "string", "order_id": "int", "product_id": "int"},
@@ -82,14 +73,6 @@ def deleted(table: str, key: str) -> list[Row]:
     ]
 
 
-def totals(sales: int, tickets: int, revenue: int, commission: int) -> Row:
-    """A row of TICKIT's gold."""
-    return {
-        **{"count_sales": sales, "tickets_sold": tickets},
-        **{"revenue": revenue, "commission": commission},
-    }
-
-
 ANSWER: Row = {"count_orders": 1, "count_items": 1, "total_quantity": 1, "revenue": 1}
 MADE_UP: dict[str, list[Row]] = {
     "silver.orders": [
@@ -113,11 +96,6 @@ MADE_UP: dict[str, list[Row]] = {
         *deleted("products", "product_id"),
     ],
     "silver.rejected_rows": [{"reason": "soon is no date"}, {"reason": "soon is no date"}],
-    "silver.tickit_sales": [
-        {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
-        {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
-        {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
-    ],
     "gold.revenue_by_customer": [
         {"customer_id": "ALFKI", **ANSWER, "country": "Spain", "revenue_share": 0.9},
         {"customer_id": "BONAP", **ANSWER, "country": "France", "revenue_share": 0},
@@ -133,15 +111,6 @@ MADE_UP: dict[str, list[Row]] = {
         {"late_shipment_id": "more than all", "late_share": 1.5},
         {"late_shipment_id": "less than none", "late_share": -0.5},
     ],
-    "gold.sales_by_event": [totals(11, 12, 13, 14)],
-    "gold.sales_by_category": [totals(21, 22, 23, 24)],
-    "gold.sales_by_venue": [totals(31, 32, 33, 34)],
-    "gold.sales_by_city": [totals(41, 42, 43, 44)],
-    "gold.sales_by_month": [totals(51, 52, 53, 54)],
-    "gold.best_buyers": [
-        {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
-    ],
-    "gold.best_sellers": [totals(71, 72, 73, 74)],
     "staging.expected_revenue_by_customer": [
         {"customer_id": "ALFKI", **ANSWER, "country": "Germany"},
         {"customer_id": "BONAP", **ANSWER, "country": "France"},
@@ -198,20 +167,6 @@ FAILURES: dict[str, tuple[str, str, set[tuple[str, ...]]]] = {
             *(("more than all",), ("less than none",)),
         },
     ),
-    "assert_ticket_sales_add_up": (
-        "fail",
-        "inline(totals)",
-        {
-            ("silver.tickit_sales", "2", "5", "7.00", "9.00"),
-            ("gold.sales_by_event", "11", "12", "13.00", "14.00"),
-            ("gold.sales_by_category", "21", "22", "23.00", "24.00"),
-            ("gold.sales_by_venue", "31", "32", "33.00", "34.00"),
-            ("gold.sales_by_city", "41", "42", "43.00", "44.00"),
-            ("gold.sales_by_month", "51", "52", "53.00", "54.00"),
-            ("gold.best_buyers", "61", "62", "63.00", "64.00"),
-            ("gold.best_sellers", "71", "72", "73.00", "74.00"),
-        },
-    ),
 }
 # Those of columns that are not of a key, each with a wrong row above.
 OF_COLUMNS = {
@@ -220,17 +175,122 @@ OF_COLUMNS = {
 }
 
 
+@dataclass(frozen=True)
+class Tested:
+    """A project, and what its tests make of rows that are made up.
+
+    Attributes:
+        name: in ``dbt_project.yml``.
+        tests: the folder of its singular data tests.
+        variables: that enable every model and unit test.
+        views: queries of the silver tables that no staging model is like.
+        made_up: the rows.
+        failures: of each singular data test its status, what of its rows is looked at, and
+            the rows.
+        of_columns: the status of data tests of columns that are not of a key.
+    """
+
+    folder: Path
+    name: str
+    tests: str
+    variables: tuple[str, ...]
+    views: dict[str, str]
+    made_up: dict[str, list[Row]]
+    failures: dict[str, tuple[str, str, set[tuple[str, ...]]]]
+    of_columns: dict[str, str]
+
+    @property
+    def arguments(self) -> tuple[str, str]:
+        """The variables, as dbt is given them."""
+        return "--vars", json.dumps(dict.fromkeys(self.variables, True))
+
+
+def no_rows(types: dict[str, str]) -> str:
+    """A query without rows, whose columns have these types."""
+    columns = ", ".join(f"cast(null as {type}) as {name}" for name, type in types.items())
+    return f"select {columns} where false"
+
+
+def totals(sales: int, tickets: int, revenue: int, commission: int) -> Row:
+    """A row of TICKIT's gold."""
+    return {
+        **{"count_sales": sales, "tickets_sold": tickets},
+        **{"revenue": revenue, "commission": commission},
+    }
+
+
+NORTHWIND = Tested(
+    folder=PROJECT,
+    name="cdc_lakehouse",
+    tests="tests/dbt",
+    variables=(
+        "cdc_lakehouse_unit_tests",
+        "northwind_history",
+        "northwind_recorded_events",
+    ),
+    views={
+        "order_items": no_rows(ORDER_ITEMS),
+        "orders_history": "select *, 1 as version_number,"
+        " timestamp'2024-01-01' as valid_from from staging.stg_orders",
+    },
+    made_up=MADE_UP,
+    failures=FAILURES,
+    of_columns=OF_COLUMNS,
+)
+TICKETS = Tested(
+    folder=TICKIT,
+    name="tickit",
+    tests="tests",
+    variables=("tickit_unit_tests",),
+    views={},
+    made_up={
+        "silver.tickit_sales": [
+            {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
+            {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
+            {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
+        ],
+        "gold.sales_by_event": [totals(11, 12, 13, 14)],
+        "gold.sales_by_category": [totals(21, 22, 23, 24)],
+        "gold.sales_by_venue": [totals(31, 32, 33, 34)],
+        "gold.sales_by_city": [totals(41, 42, 43, 44)],
+        "gold.sales_by_month": [totals(51, 52, 53, 54)],
+        "gold.best_buyers": [
+            {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
+        ],
+        "gold.best_sellers": [totals(71, 72, 73, 74)],
+    },
+    failures={
+        "assert_ticket_sales_add_up": (
+            "fail",
+            "inline(totals)",
+            {
+                ("silver.tickit_sales", "2", "5", "7.00", "9.00"),
+                ("gold.sales_by_event", "11", "12", "13.00", "14.00"),
+                ("gold.sales_by_category", "21", "22", "23.00", "24.00"),
+                ("gold.sales_by_venue", "31", "32", "33.00", "34.00"),
+                ("gold.sales_by_city", "41", "42", "43.00", "44.00"),
+                ("gold.sales_by_month", "51", "52", "53.00", "54.00"),
+                ("gold.best_buyers", "61", "62", "63.00", "64.00"),
+                ("gold.best_sellers", "71", "72", "73.00", "74.00"),
+            },
+        ),
+    },
+    of_columns={},
+)
+
+
 @dataclass
 class Ran:
-    """The lake, and what dbt reported of the data tests."""
+    """A project's lake, and what dbt reported of the data tests."""
 
+    project: Tested
     lake: Lake
     data: dict[str, Any]
 
     def rows(self, test: str, columns: str) -> set[tuple[str, ...]]:
         """The rows that a data test finds, by the SQL that dbt ran."""
-        folder = Path(self.data["target"]) / "compiled/cdc_lakehouse/tests/dbt"
-        sql = (folder / f"{test}.sql").read_text()
+        compiled = Path(self.data["target"]) / "compiled" / self.project.name
+        sql = (compiled / self.project.tests / f"{test}.sql").read_text()
         return {tuple(row) for row in self.lake.sql(f"select {columns} from ({sql})")}
 
 
@@ -240,12 +300,6 @@ def manifest(answer: dict[str, Any]) -> dict[str, Any]:
         (Path(answer["target"]) / "manifest.json").read_text()
     )
     return content
-
-
-def no_rows(types: dict[str, str]) -> str:
-    """A query without rows, whose columns have these types."""
-    columns = ", ".join(f"cast(null as {type}) as {name}" for name, type in types.items())
-    return f"select {columns} where false"
 
 
 def query(rows: list[Row], types: dict[str, str]) -> str:
@@ -269,23 +323,22 @@ def query(rows: list[Row], types: dict[str, str]) -> str:
     return f"select {', '.join(shown or '*')} from {values}"
 
 
-@pytest.fixture(scope="module")
-def ran(new_lake: NewLake) -> Ran:
+@pytest.fixture(scope="module", params=[NORTHWIND, TICKETS], ids=lambda each: each.name)
+def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
     """The data tests, on the rows that are made up."""
-    lake = new_lake(PROJECT / "examples/tickit/source/topics.toml")
+    project: Tested = request.param
+    lake = new_lake(project.folder / "topics.toml")
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
-    staged = lake.dbt("run", "-s", "path:models/staging", *VARIABLES)
+    models = ("-s", "path:models/staging", *project.arguments)
+    staged = lake.dbt("run", *models, project=project.folder)
     for layer in ("silver", "gold"):
         lake.sql(f"create schema {layer}")
     for _, view, _ in lake.sql("show views in staging"):
         table = view.removeprefix("stg_")
         lake.sql(f"create view silver.{table} as select * from staging.{view}")
-    lake.sql(f"create view silver.order_items as {no_rows(ORDER_ITEMS)}")
-    lake.sql(
-        "create view silver.orders_history as select *, 1 as version_number,"
-        " timestamp'2024-01-01' as valid_from from staging.stg_orders"
-    )
+    for table, text in project.views.items():
+        lake.sql(f"create view silver.{table} as {text}")
     for name, node in manifest(staged)["nodes"].items():
         if name.startswith("model.") and node["schema"] == "gold":
             columns = node["columns"].values()
@@ -296,13 +349,14 @@ def ran(new_lake: NewLake) -> Ran:
         for layer in ("silver", "gold")
         for _, view, _ in lake.sql(f"show views in {layer}")
     }
-    for table, rows in MADE_UP.items():
+    for table, rows in project.made_up.items():
         described = lake.sql(f"describe {table}") if table in views else []
         types = {name: type for name, type, _ in described}
         lake.sql(f"create or replace view {table} as {query(rows, types)}")
-    selected = ("-s", "test_type:singular", *OF_COLUMNS, "--indirect-selection", "eager")
-    data = lake.try_dbt("test", *selected, *VARIABLES)
-    return Ran(lake, data)
+    selected = ("-s", "test_type:singular", *project.of_columns)
+    options = ("--indirect-selection", "eager", *project.arguments)
+    data = lake.try_dbt("test", *selected, *options, project=project.folder)
+    return Ran(project, lake, data)
 
 
 def statuses(answer: dict[str, Any], kind: str) -> dict[str, str]:
@@ -313,7 +367,8 @@ def statuses(answer: dict[str, Any], kind: str) -> dict[str, str]:
 
 @pytest.mark.thorough
 def test_unit_tests_pass(ran: Ran) -> None:
-    answer = ran.lake.try_dbt("test", "-s", "test_type:unit", *VARIABLES)
+    selected = ("-s", "test_type:unit", *ran.project.arguments)
+    answer = ran.lake.try_dbt("test", *selected, project=ran.project.folder)
     found = statuses(answer, "unit_test")
     for name, status in found.items():
         assert status == "pass", answer["nodes"][name]["message"]
@@ -331,29 +386,29 @@ def test_every_gold_model_has_a_unit_test(ran: Ran) -> None:
         for node in known["nodes"].values()
         if node["resource_type"] == "model" and node["schema"] == "gold"
     }
-    files = {file.stem for file in (PROJECT / "models/gold").rglob("*.sql")}
+    files = {file.stem for file in (ran.project.folder / "models/gold").rglob("*.sql")}
     assert gold == files
     assert gold <= {test["model"] for test in tests}
 
 
-def test_every_singular_data_test_is_shown_to_fail() -> None:
-    files = {file.stem for file in (PROJECT / "tests/dbt").glob("*.sql")}
-    assert FAILURES.keys() == files
+@pytest.mark.parametrize("project", [NORTHWIND, TICKETS], ids=lambda each: each.name)
+def test_every_singular_data_test_is_shown_to_fail(project: Tested) -> None:
+    files = {file.stem for file in (project.folder / project.tests).glob("*.sql")}
+    assert project.failures.keys() == files
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("test", FAILURES)
-def test_singular_data_test_finds_the_wrong_rows(test: str, ran: Ran) -> None:
-    status, columns, rows = FAILURES[test]
-    assert statuses(ran.data, "test")[test] == status
-    assert ran.rows(test, columns) == rows
+def test_singular_data_tests_find_the_wrong_rows(ran: Ran) -> None:
+    for test, (status, columns, rows) in ran.project.failures.items():
+        assert statuses(ran.data, "test")[test] == status
+        assert ran.rows(test, columns) == rows, test
 
 
 @pytest.mark.thorough
 def test_data_tests_of_columns_find_the_wrong_rows(ran: Ran) -> None:
     found = statuses(ran.data, "test")
-    messages = {test: ran.data["nodes"][test]["message"] for test in OF_COLUMNS}
-    assert found.keys() == {*FAILURES, *OF_COLUMNS}
-    assert {test: found[test] for test in OF_COLUMNS} == OF_COLUMNS
-    for test, message in messages.items():
-        assert message.startswith("Got 1 result,"), test
+    of_columns = ran.project.of_columns
+    assert found.keys() == {*ran.project.failures, *of_columns}
+    for test, status in of_columns.items():
+        assert found[test] == status
+        assert ran.data["nodes"][test]["message"].startswith("Got 1 result,"), test

@@ -1,4 +1,4 @@
-"""Artists and artworks as the project models them, as Spark, Trino and ``hudi`` see them.
+"""Artists and artworks as the example models them, as Spark, Trino and ``hudi`` see them.
 
 Silver is built in a local lake, and its files are put to S3 (moto's server), where Glue and
 Athena's engine find them.
@@ -13,18 +13,16 @@ from pathlib import Path
 import pytest
 from trino.exceptions import TrinoQueryError
 
+from examples.moma.source import KEYS, Collection
 from tests.conftest import NewLake
 from tests.support.aws import Aws
 from tests.support.lake import Lake
-from tests.support.moma import KEYS, Collection
-from tests.support.project import PROJECT
+from tests.support.project import MOMA, PROJECT
 from tests.support.records import Row
 from tests.support.trino_server import Trino
 
 pytestmark = pytest.mark.timeout(900)
 
-TOPICS = "".join(f'"demo.datalake.{table}" = "{table}"\n' for table in KEYS)
-MODELS = ("-s", "path:models/staging/moma", "path:models/silver/moma")
 EDITS: dict[str, Row] = {"artists": {"end_date": 2026}, "artworks": {"medium": "Bronze"}}
 # What Trino's connector makes of a null in a partition column.
 NULL = r"\N"
@@ -33,7 +31,6 @@ AS_OF, CHANGED = re.findall(
     (PROJECT / "docs" / "storage.md").read_text(),
     re.DOTALL | re.MULTILINE,
 )
-MODELLED = ("--vars", "{cdc_lakehouse_moma: true}")
 
 
 class Museum:
@@ -49,11 +46,11 @@ class Museum:
         # By state: when the source had that.
         self.times: dict[str, str] = {}
 
-    def build(self, *arguments: str) -> None:
+    def build(self) -> None:
         """Bring the source's changes to silver."""
         self.lake.land(self.source.taken())
         assert self.lake.ingest().code == 0
-        done = self.lake.dbt("run", *MODELS, *MODELLED, *arguments)
+        done = self.lake.dbt("build", project=MOMA)
         self.manifest = Path(done["target"]) / "manifest.json"
 
     def copy(self, state: str) -> None:
@@ -130,12 +127,9 @@ def in_trino(museum: Museum, trino: Trino, state: str, name: str) -> dict[int, R
 
 
 @pytest.fixture(scope="module")
-def museum(new_lake: NewLake, aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Museum:
+def museum(new_lake: NewLake, aws: Aws) -> Museum:
     """The collection's first rows, changes of all kinds, edits alone, and a compaction."""
-    topics = tmp_path_factory.mktemp("moma") / "topics.toml"
-    known = (PROJECT / "ingest" / "topics.toml").read_text()
-    topics.write_text(known.replace("[topics]\n", f"[topics]\n{TOPICS}"))
-    museum = Museum(new_lake(topics), aws)
+    museum = Museum(new_lake(MOMA / "topics.toml"), aws)
     source = museum.source
     source.add("artists", 40)
     source.add("artworks", 400)
@@ -153,7 +147,7 @@ def museum(new_lake: NewLake, aws: Aws, tmp_path_factory: pytest.TempPathFactory
         source.edit(table, 2, **EDITS[table])
     museum.build()
     museum.copy("edited")
-    museum.lake.dbt("run-operation", "compact", *MODELLED)
+    museum.lake.dbt("run-operation", "compact", project=MOMA)
     museum.copy("compacted")
     return museum
 

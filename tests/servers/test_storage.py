@@ -18,7 +18,7 @@ from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.tables import open_table
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.project import PROJECT, write_rejected_rows
+from tests.support.project import MOMA, write_rejected_rows
 from tests.support.records import Record, flattened, record
 from tests.support.small_project import small_project
 
@@ -67,7 +67,7 @@ class Museum:
             shutil.rmtree(self.models / layer)
             (self.models / layer).mkdir()
         (self.models / "staging" / "_sources.yml").write_text(SOURCES)
-        staging = (PROJECT / "models/staging/moma/stg_artists.sql").read_text()
+        staging = (MOMA / "models/staging/stg_artists.sql").read_text()
         assert COLUMN in staging
         self.staging = self.models / "staging" / "stg_artists.sql"
         self.staging.write_text(staging.replace(COLUMN, ""))
@@ -218,7 +218,7 @@ def test_clustering_changes_no_row(museum: Museum) -> None:
 
 
 def test_back_and_forth_with_a_new_column_and_a_late_event(museum: Museum) -> None:
-    museum.staging.write_text((PROJECT / "models/staging/moma/stg_artists.sql").read_text())
+    museum.staging.write_text((MOMA / "models/staging/stg_artists.sql").read_text())
     museum.build(
         artist(21, "u", 1, "American", ulan="500"),
         artist(22, "c", 2, "French", ulan="501"),

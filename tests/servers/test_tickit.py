@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import requests
 
-from cdc_lakehouse.serving.gold import TICKIT_KEYS as GOLD
+from examples.tickit.gold import KEYS as GOLD
 from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import TOPICS, TOPICS_FILE, TickitStack, require_parts
+from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, require_parts
 from ingest.registry import IdKind, Registry
 from lab.stack.processes import java_command
 from tests.conftest import NewLake
@@ -83,15 +83,14 @@ class Joined:
         done = self.lake.ingest_kafka(
             *("--bootstrap-servers", self.stack.bootstrap_servers),
             *("--registry", self.stack.registry.url),
-            *("--topics", str(TOPICS_FILE), "--topic", *TOPICS),
+            *("--topics", str(PROJECT / "topics.toml"), "--topic", *TOPICS),
         )
         assert (done.code, done.counts[2]) == (0, 0), done.err
         return done
 
     def build(self) -> list[str]:
-        """Build TICKIT's models with their tests; what dbt warned of."""
-        variables = ("--vars", json.dumps({"cdc_lakehouse_tickit": True}))
-        answer = self.lake.dbt("build", "-s", "tag:tickit", "+rejected_rows", *variables)
+        """Build the project with its tests; what dbt warned of."""
+        answer = self.lake.dbt("build", project=PROJECT)
         self.manifest = Path(answer["target"]) / "manifest.json"
         said: list[str] = answer["said"]
         return said
@@ -175,7 +174,7 @@ def test_a_sale_before_its_event_counts_and_is_warned_of(joined: Joined) -> None
 
 
 def test_an_updated_sale_is_followed_to_gold(joined: Joined) -> None:
-    """As docs/tickit.md does: Avro in Kafka, bronze, the version in silver, gold."""
+    """As its README does: Avro in Kafka, bronze, the version in silver, gold."""
     offset = joined.ends[f"{SALES}/0"]
     sent = consume(joined.stack, offset)
     assert b"apicurio.value.globalId" in sent
@@ -283,7 +282,7 @@ def test_the_record_in_a_landing_file_is_the_one_in_kafka(joined: Joined) -> Non
     }
     file = joined.lake.landing / "sale.avro"
     file.write_bytes(avro.container(envelope, [landed]))
-    done = joined.lake.ingest(str(file), "--topics", str(TOPICS_FILE))
+    done = joined.lake.ingest(str(file), "--topics", str(PROJECT / "topics.toml"))
     # Read, and known by its place in the topic.
     assert (done.code, done.counts) == (0, (1, 0, 0, 0)), done.err
 

@@ -10,7 +10,10 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
+from cdc_lakehouse.dbt.package import profiles_option
+
 PROJECT = Path(__file__).parent.parent.parent
+TICKIT, MOMA = (PROJECT / "examples" / name for name in ("tickit", "moma"))
 CAPTURES = Path(__file__).parent / "captures"
 
 
@@ -20,15 +23,17 @@ def expected_revenue() -> dict[str, Decimal]:
         return {row["customer_id"]: Decimal(row["revenue"]) for row in csv.DictReader(file)}
 
 
-def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def dbt(
+    target: Path, *arguments: str, project: Path = PROJECT
+) -> subprocess.CompletedProcess[str]:
     """Run dbt in a process of its own; what it makes is kept in ``target``."""
     places = ["--target-path", str(target), "--log-path", str(target)]
     return subprocess.run(
         [
             *(sys.executable, "-m", "dbt.cli.main", *arguments),
-            *("--profiles-dir", "profiles", *places),
+            *(*profiles_option(project), *places),
         ],
-        cwd=PROJECT,
+        cwd=project,
         capture_output=True,
         text=True,
         check=False,
@@ -36,9 +41,12 @@ def dbt(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def parse(target: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def parse(
+    target: Path, *arguments: str, project: Path = PROJECT
+) -> subprocess.CompletedProcess[str]:
     """``dbt parse``, where a warning is an error."""
-    return dbt(target, "--warn-error", "parse", "--no-partial-parse", *arguments)
+    words = ("--warn-error", "parse", "--no-partial-parse", *arguments)
+    return dbt(target, *words, project=project)
 
 
 def write_rejected_rows(models: Path) -> None:

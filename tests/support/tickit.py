@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from cdc_lakehouse.serving.gold import TICKIT_KEYS as GOLD
-from examples.tickit.source.stack import FOLDER, TABLES, TickitStack, copy_rows
+from examples.tickit.gold import KEYS as GOLD
+from examples.tickit.source.stack import FOLDER, PROJECT, TABLES, TickitStack, copy_rows
 from lab.stack.mariadb import statements
 from tests.support.mariadb_source import plain
 from tests.support.records import Row
 
-QUESTIONS = Path(__file__).parent / "source_sql" / "tickit"
+QUESTIONS = PROJECT / "answers"
 # Silver's table of every table of the sources, and the column that is its key.
 SILVER = {
     "category": ("tickit_categories", "catid"),

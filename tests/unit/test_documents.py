@@ -15,6 +15,7 @@ PAGES = [
     *sorted((PROJECT / "docs").rglob("*.md")),
     *(PROJECT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted((PROJECT / "connectors").rglob("*.md")),
+    *sorted((PROJECT / "examples").glob("*/*.md")),
 ]
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from examples.tickit.source.generator import COMMISSION, Row, Tickit
-from examples.tickit.source.stack import FOLDER, TABLES, TOPICS, TOPICS_FILE
+from examples.tickit.source.stack import FOLDER, PROJECT, TABLES, TOPICS
 from ingest.topics import read_topics
 
 SMALL = Tickit(0.01)
@@ -80,5 +80,5 @@ def test_columns_are_those_of_the_tables() -> None:
 
 
 def test_every_topic_has_its_bronze_table() -> None:
-    listed = read_topics(TOPICS_FILE).tables
+    listed = read_topics(PROJECT / "topics.toml").tables
     assert {listed[topic] for topic in TOPICS} == {f"tickit_{table}" for table in ROWS}

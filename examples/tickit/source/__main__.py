@@ -13,13 +13,13 @@ from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage.folders import claim, require_own
 from cdc_lakehouse.storage.place import lake_folder
 from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import TOPICS, TickitStack, running
+from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, running
 
 FOLDER = "tickit"
 
 
 def describe(stack: TickitStack, lake: Path) -> str:
-    """Where the databases, Kafka and the registry are, and the command that ingests."""
+    """Where the databases, Kafka and the registry are, and the commands that ingest."""
     return "\n".join(
         (
             f'ems and crm: PGPASSWORD="$(cat {stack.secrets}/postgres)" psql'
@@ -28,10 +28,11 @@ def describe(stack: TickitStack, lake: Path) -> str:
             f" -h 127.0.0.1 -P {stack.mariadb.port} -u root ecomm",
             f"logs:        {stack.folder}/logs",
             "",
-            f"  LAKE_ROOT={lake} python -m ingest kafka"
+            f"  export LAKE_ROOT={lake}",
+            f"  cd {PROJECT}",
+            "  python -m ingest kafka"
             f" --bootstrap-servers {stack.bootstrap_servers}"
             f" --registry {stack.registry.url}"
-            " --topics examples/tickit/source/topics.toml"
             f" --topic {' '.join(TOPICS)}",
         )
     )

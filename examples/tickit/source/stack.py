@@ -32,7 +32,8 @@ from lab.stack.registry import SchemaRegistry
 from lab.stack.stack import SECRETS_FOLDER, write_secret
 
 FOLDER = Path(__file__).parent
-TOPICS_FILE = FOLDER / "topics.toml"
+# The dbt project that reads them.
+PROJECT = FOLDER.parent
 TOPIC_PREFIX = "tickit"
 PUBLICATION = "tickit"
 # Every table after those that it refers to, by database.

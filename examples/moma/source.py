@@ -6,12 +6,21 @@ The museum's own files (github.com/MuseumofModernArt/collection) are not used.
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from tests.support.records import START_MS, UNAVAILABLE, Record, Row, flattened, record
+import click
 
+from cdc_lakehouse.command import STYLE, run, version
+
+Row = dict[str, Any]
+Record = dict[str, Any]
+
+UNAVAILABLE = "__debezium_unavailable_value"
+START_MS = 1_767_225_600_000  # 2026-01-01 in UTC
 KEYS = {"artists": "constituent_id", "artworks": "object_id"}
 NATIONALITIES = ("American", "French", "Côte d'Ivoire", "Bosnian / Herzegovinian", None)
 MEDIA = ("Oil on canvas", "Gelatin silver print", 'Ink on paper, 9 x 12"', "Blätter", None)
@@ -131,13 +140,44 @@ class Collection:
         if isinstance(acquired := sent.get("date_acquired"), date):
             sent["date_acquired"] = (acquired - EPOCH).days
         sent[KEYS[table]] = key
+        sent |= {"__op": op, "__deleted": "true" if op == "d" else "false"}
+        sent |= {"__db": "moma", "__schema": "datalake", "__table": table}
         time = START_MS + 1000 * self._position
-        value = flattened(op, sent, self._position, time, table=table)
-        self._events.append(
-            record(
-                {KEYS[table]: key},
-                value,
-                self._position,
-                topic=f"demo.datalake.{table}",
-            )
-        )
+        sent |= {"__lsn": self._position, "__source_ts_ms": time}
+        place = {"topic": f"demo.datalake.{table}", "partition": 0}
+        place |= {"offset": self._position, "timestamp": time}
+        event = {"key": {KEYS[table]: key}, "value": sent, "metadata": place}
+        self._events.append(event)
+
+
+@click.command("examples.moma.source", context_settings=STYLE)
+@version
+@click.option(
+    "--changes",
+    type=click.IntRange(0),
+    default=0,
+    help="Of each table, after its first rows.",
+)
+@click.option("--seed", default=1929, help="Of all that is drawn.")
+def command(changes: int, seed: int) -> None:
+    """Print the events of 40 artists and 400 artworks, and of changes to them.
+
+    The same seed begins with the same events.
+    """
+    source = Collection(seed)
+    source.add("artists", 40)
+    source.add("artworks", 400)
+    for _ in range(changes):
+        for table in KEYS:
+            source.change(table, 1)
+    for event in source.taken():
+        click.echo(json.dumps(event, ensure_ascii=False))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the events."""
+    return run(command, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,5 +1,3 @@
-{{ config(enabled=var('cdc_lakehouse_tickit', false), tags='tickit') }}
-
 {#
     Every answer about TICKIT splits the same sales: none is lost, none counts twice.
 #}

@@ -1,0 +1,1 @@
+"""MoMA: artists and artworks of a museum, made up, as files of change events."""
