@@ -176,7 +176,7 @@ OF_COLUMNS = {
 
 
 @dataclass(frozen=True)
-class Tested:
+class Case:
     """A project, and what its tests make of rows that are made up.
 
     Attributes:
@@ -219,7 +219,7 @@ def totals(sales: int, tickets: int, revenue: int, commission: int) -> Row:
     }
 
 
-NORTHWIND = Tested(
+NORTHWIND = Case(
     folder=PROJECT,
     name="cdc_lakehouse",
     tests="tests/dbt",
@@ -237,7 +237,7 @@ NORTHWIND = Tested(
     failures=FAILURES,
     of_columns=OF_COLUMNS,
 )
-TICKETS = Tested(
+TICKETS = Case(
     folder=TICKIT,
     name="tickit",
     tests="tests",
@@ -283,7 +283,7 @@ TICKETS = Tested(
 class Ran:
     """A project's lake, and what dbt reported of the data tests."""
 
-    project: Tested
+    project: Case
     lake: Lake
     data: dict[str, Any]
 
@@ -326,7 +326,7 @@ def query(rows: list[Row], types: dict[str, str]) -> str:
 @pytest.fixture(scope="module", params=[NORTHWIND, TICKETS], ids=lambda each: each.name)
 def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
     """The data tests, on the rows that are made up."""
-    project: Tested = request.param
+    project: Case = request.param
     lake = new_lake(project.folder / "topics.toml")
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
@@ -392,7 +392,7 @@ def test_every_gold_model_has_a_unit_test(ran: Ran) -> None:
 
 
 @pytest.mark.parametrize("project", [NORTHWIND, TICKETS], ids=lambda each: each.name)
-def test_every_singular_data_test_is_shown_to_fail(project: Tested) -> None:
+def test_every_singular_data_test_is_shown_to_fail(project: Case) -> None:
     files = {file.stem for file in (project.folder / project.tests).glob("*.sql")}
     assert project.failures.keys() == files
 
