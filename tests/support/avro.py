@@ -22,8 +22,9 @@ def _encode(schema: Schema, value: Any, known: dict[str, Schema]) -> bytes:
         for each in schema:
             _note(each, known)
         return long(place) + _encode(schema[place], value, known)
-    if isinstance(schema, str) and schema in known:
-        return _encode(known[schema], value, known)
+    # Debezium names a type with its namespace, where it stands again.
+    if isinstance(schema, str) and (name := schema.rpartition(".")[2]) in known:
+        return _encode(known[name], value, known)
     _note(schema, known)
     kind = schema["type"] if isinstance(schema, dict) else schema
     if isinstance(kind, dict | list):
