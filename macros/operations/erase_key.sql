@@ -40,7 +40,7 @@
         {%- do reasons.append(
             "table_name = '" ~ staging.alias.removeprefix('stg_') ~ "' and hex(reason) = '" ~ (reason or 'none') ~ "'"
         ) -%}
-        {%- for node in models if node.config.materialized == 'cdc_history'
+        {%- for node in models if cdc_lakehouse.is_history(node)
             and staging.unique_id in node.depends_on.nodes -%}
             {%- do versions.append((node.schema ~ '.' ~ node.alias, is_of_key, 'versions')) -%}
         {%- endfor -%}

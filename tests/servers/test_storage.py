@@ -207,14 +207,9 @@ def test_logs_are_merged_when_read_and_by_compaction(museum: Museum) -> None:
 
 def test_clustering_changes_no_row(museum: Museum) -> None:
     for name in ("artists", "merged"):
-        museum.operate("cluster", table=f"silver.{name}")
+        done = f"op => 'scheduleAndExecute', table => 'silver.{name}'"
+        museum.lake.sql(f"call run_clustering({done})")
     museum.assert_equal()
-    answer = museum.lake.try_dbt(
-        *("run-operation", "cluster", "--args", '{"table": "silver.bucketed"}'),
-        project=museum.folder,
-    )
-    assert not answer["success"]
-    assert "has a bucket index" in json.dumps([answer["error"], answer["said"]])
 
 
 def test_back_and_forth_with_a_new_column_and_a_late_event(museum: Museum) -> None:
@@ -243,17 +238,6 @@ def test_full_refresh_gives_the_same(museum: Museum) -> None:
     museum.lake.sql("set spark.sql.sources.partitionOverwriteMode = static")
     assert museum.in_spark("artists") == before
     museum.assert_equal()
-
-
-def test_timeline_and_files_are_shown(museum: Museum) -> None:
-    museum.operate("show_commits", table="silver.merged")
-    said = museum.lake.spark.log.read_text().rpartition("silver.merged: ")[2]
-    timeline, _, files = said.partition(" file groups")
-    count = len(museum.lake.tables.instants()["silver.merged"])
-    assert timeline.startswith(f"{count} commits, newest first\n")
-    newest = timeline.splitlines()[2].split()
-    assert newest[1] == "replacecommit", timeline
-    assert f"_{newest[0]}.parquet" in files
 
 
 @pytest.mark.parametrize(
