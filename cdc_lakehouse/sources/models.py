@@ -29,7 +29,7 @@ FULL = " full"
 
 def position_columns() -> list[str]:
     """The columns that every silver table has beside the source's."""
-    file = installed_package() / "fold/_position_columns.md"
+    file = installed_package() / "states/_position_columns.md"
     return re.findall(r"\{% docs (\w+) %\}", file.read_text(encoding="utf-8"))
 
 
@@ -198,7 +198,7 @@ def own_name(name: str) -> str:
     """What a column of the source is called here: in lower case, by a name that is free."""
     own = re.sub(r"\W", "_", name.lower(), flags=re.ASCII)
     is_taken = own in EVENT_COLUMNS or own in position_columns()
-    if is_taken or not re.match(r"(?!fold_|_hoodie_)[a-z_]", own):
+    if is_taken or not re.match(r"(?!__cdc_|_hoodie_)[a-z_]", own):
         own = f"source_{own}"
     return own
 

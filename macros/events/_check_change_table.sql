@@ -9,7 +9,8 @@
         'string', 'string hashed', 'timestamp', 'timestamptz'
     ] -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
-        'carried_columns', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
+        'carried_columns', 'cdc_state', 'topic_generation', 'topic_partition', 'position_before_read',
+        'last_read_at', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
         'row_image', 'fields', 'unavailable_columns', 'rejection'
     ] -%}
     {%- set columns = meta.get('columns') if meta.get('columns') is mapping else {} -%}
@@ -52,7 +53,7 @@
     {%- set own = ([key] if parts else []) + columns | list -%}
     {%- set taken = (taken + own) | map('lower') | list -%}
     {%- for column in own if taken.count(column | lower) > 1
-        or not modules.re.fullmatch('(?!fold_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
+        or not modules.re.fullmatch('(?!__cdc_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
         {%- do errors.append(
             "setting 'columns' under meta names '" ~ column
             ~ "', which no column here can be called: give it a name of letters, digits and"

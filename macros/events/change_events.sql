@@ -19,14 +19,14 @@
 {%- for column, names in table['source_names'].items() -%}
     {%- do renamed.append([column, names]) if names | length > 1 -%}
     {%- for name in names -%}
-        {%- do places.update({name: column if names | length == 1 else 'fold_' ~ loop.index ~ '_' ~ column}) -%}
+        {%- do places.update({name: column if names | length == 1 else '__cdc_' ~ loop.index ~ '_' ~ column}) -%}
     {%- endfor -%}
 {%- endfor -%}
 {%- set parsed = 'sent_row' if renamed else 'row_image' -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch',
     'source_position', 'source_lsn', 'topic_generation', 'topic_partition', 'changed_at',
-    'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields', 'fold_source_table'
+    'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted', 'fields', '__cdc_source_table'
 ] -%}
 {%- set numbers = cdc_lakehouse._number_patterns() -%}
 with
@@ -91,7 +91,7 @@ row_texts as (
 texts as (
     select
         row_texts.*,
-        source_ts as changed_at, source_table as fold_source_table,
+        source_ts as changed_at, source_table as __cdc_source_table,
         {#- the unwrap transform writes a text, the envelope has only the operation -#}
         coalesce(op = 'd' or lower({{ parsed }}.__deleted) = 'true', false) as is_deleted,
         {%- if renamed %}

@@ -3,22 +3,18 @@
     table that cannot work, or is not that of the existing table: Hudi would go on in the old
     way, or write a key twice.
 #}
-{% macro _check_config(existing) -%}
+{% macro _check_config(existing, fold) -%}
     {%- set materialization = 'the materialization ' ~ config.get('materialized') -%}
     {%- set schema_changes = ['ignore', 'append_new_columns', 'fail'] -%}
     {%- set properties = config.get('tblproperties') or {} -%}
     {%- set index = properties.get('hoodie.index.type', '') | upper -%}
     {%- set key = config.get('unique_key') -%}
-    {%- set is_history = model.unique_id in graph.get('cdc_lakehouse.histories', {}) -%}
-    {%- set folded = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id, {}) -%}
-    {%- set expected_key = 'history_id' if is_history else folded.get('key', key) -%}
+    {%- set is_history = fold is not none and ' as history_id' in fold['query'] -%}
+    {%- set expected_key = 'history_id' if is_history else (fold or {}).get('key', key) -%}
     {%- set partition = config.get('partition_by') -%}
     {%- set stored_as = cdc_lakehouse._table_properties()['lakehouse.stored_as'] -%}
     {%- set before = cdc_lakehouse.progress(existing).get('stored_as', 'cow') if existing else stored_as -%}
-    {#- one of an earlier version does not have what the fold remembers, or has rows that are older
-        than the source's because of a value that its type could not hold -#}
-    {%- set columns = cdc_lakehouse.stored_columns(this) if folded and cdc_lakehouse.reads_increment() else none -%}
-    {%- set is_outdated = columns and ('untyped_columns' not in columns or 'rejected_place' in columns) -%}
+    {%- set is_outdated = fold and cdc_lakehouse.keeps_rows() and 'cdc_state' not in cdc_lakehouse.stored_columns(this) -%}
     {%- set again = ". Drop the table and build it again: dbt run-operation drop_table --args '{table: "
         ~ this.schema ~ '.' ~ this.identifier ~ "}'" -%}
     {%- set errors = [
@@ -28,9 +24,11 @@
         (key is not string, "setting 'unique_key' is " ~ key ~ '; it is the name of one column'),
         (key is string and key != expected_key,
             "setting 'unique_key' is '" ~ key ~ "'; its key is '" ~ expected_key ~ "'"),
-        (is_history != (config.get('materialized') == 'cdc_history'),
-            materialization ~ (" cannot write a history: set 'materialized' to cdc_history" if is_history
-            else ' writes histories, and the model does not call row_history')),
+        (is_history != cdc_lakehouse.is_history(model),
+            materialization ~ (" cannot write a history without the setting 'scd_type': 2" if is_history
+            else ' writes a history here, and the model is none: see row_history')),
+        (config.get('scd_type', 1) not in [1, 2],
+            "setting 'scd_type' is " ~ config.get('scd_type') ~ '; it is 1, the current rows, or 2, their history'),
         ((config.get('persist_docs') or {}).values() | select | list,
             "setting 'persist_docs' is not supported: Hudi makes a commit of each column's comment"),
         (config.get('on_schema_change', 'ignore') not in schema_changes,
@@ -39,7 +37,7 @@
         (properties.get('type', 'cow') not in ['cow', 'mor'],
             "table property 'type' is '" ~ properties.get('type') ~ "'; supported: cow, mor"),
         (partition and (
-            config.get('materialized') != 'cdc_merge' or partition is not string or partition == key
+            config.get('materialized') != 'cdc_merge' or is_history or partition is not string or partition == key
         ),
             "setting 'partition_by' is " ~ partition ~ '; it is the name of one column, not the key,'
             ~ ' of a model of the materialization cdc_merge'),

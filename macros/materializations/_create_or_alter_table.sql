@@ -1,6 +1,6 @@
 {#
     Make sure that a table exists and has the columns of the rows to write, as
-    `on_schema_change` says; the list of these. Columns named `fold_…` or `_hoodie_…` are not of
+    `on_schema_change` says; the list of these. Columns named `__cdc_…` or `_hoodie_…` are not of
     the table. With `append_new_columns` a number's type is widened, too: what the narrower one
     could not hold is null until a full refresh.
 
@@ -10,10 +10,10 @@
     would end every build (HoodieRollbackException). Hudi changes a type only while
     `hoodie.schema.on.read.enable` is set; its readers need no such setting.
 #}
-{% macro _create_or_alter_table(relation, existing, types, rows) -%}
+{% macro _create_or_alter_table(relation, existing, types, rows, record_key) -%}
     {%- set partition = config.get('partition_by') -%}
     {%- set wanted = {} -%}
-    {%- for column, type in types.items() if not column.startswith(('fold_', '_hoodie_')) and column != partition -%}
+    {%- for column, type in types.items() if not column.startswith(('__cdc_', '_hoodie_')) and column != partition -%}
         {%- do wanted.update({column: type}) -%}
     {%- endfor -%}
     {%- if partition -%}
@@ -56,7 +56,6 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
-        {%- set record_key = cdc_lakehouse._record_key(relation, types) -%}
         {%- set options = dict(config.get('options') or {}, primaryKey=record_key) -%}
         {%- if record_key == '_hoodie_key' -%}{%- do added.insert(0, '_hoodie_key string') -%}{%- endif -%}
         {%- call statement('create_table') -%}

@@ -1,10 +1,10 @@
 {#
-    Of a relation's rows `types`, each column's type by name in order, and `values`, those of
-    some aggregates, in one statement.
+    Of a relation's rows `types`, each column's type by name in order, and `found`, the values of
+    some aggregates by name, in one statement.
 #}
 {% macro _described_rows(relation, aggregates) -%}
     {%- set row = run_query(
-        'select typeof(first(struct(*))), ' ~ aggregates ~ ' from ' ~ relation
+        'select typeof(first(struct(*))), ' ~ aggregates.values() | join(', ') ~ ' from ' ~ relation
     ).rows[0] -%}
     {%- set types = {} -%}
     {%- set parts = [] -%}
@@ -17,5 +17,5 @@
             {%- do parts.clear() -%}
         {%- endif -%}
     {%- endfor -%}
-    {{ return({'types': types, 'values': row.values()[1:]}) }}
+    {{ return({'types': types, 'found': dict(zip(aggregates, row.values()[1:]))}) }}
 {%- endmacro %}

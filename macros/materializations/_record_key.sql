@@ -4,11 +4,10 @@
     of hyphens alone, or of nothing, has a hyphen more, so that '' is a key as any other. Readers
     hide it with Hudi's other columns. A table of an earlier version goes on without it.
 #}
-{% macro _record_key(relation, types) -%}
+{% macro _record_key(relation, types, fold) -%}
     {%- set key = config.get('unique_key') -%}
     {%- set existing = load_relation(relation) -%}
-    {%- set fold = graph.get('cdc_lakehouse.folds', {}).get(model.unique_id) -%}
-    {%- set is_text = types[key] == 'string' and config.get('materialized') != 'cdc_history'
+    {%- set is_text = types[key] == 'string' and not cdc_lakehouse.is_history(model)
         and (not fold or (not fold['key_columns'] and fold['columns'][key] in ['string', 'bpchar'])) -%}
     {{ return('_hoodie_key' if (
         ' |-- _hoodie_key: ' in existing.information if existing else is_text

@@ -9,7 +9,7 @@
 {% materialization atomic_overwrite, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
-    {%- do cdc_lakehouse._check_config(existing) -%}
+    {%- do cdc_lakehouse._check_config(existing, none) -%}
     {#- asked before the rows are computed, so that the next run sees a commit of meanwhile -#}
     {%- set state = cdc_lakehouse._state_of_inputs() -%}
     {{ run_hooks(pre_hooks) }}
@@ -26,9 +26,10 @@
         {%- set rows = '(' ~ compiled_code ~ '\n)' -%}
         {%- set described = run_query('describe query select * from ' ~ rows).columns -%}
         {%- set types = dict(zip(described[0].values(), described[1].values())) -%}
-        {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
+        {%- set record_key = cdc_lakehouse._record_key(this, types, none) -%}
+        {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows, record_key) -%}
         {%- call statement('main') -%}
-            {{ cdc_lakehouse._insert_statement(target_relation, rows, types) }}
+            {{ cdc_lakehouse._insert_statement(target_relation, rows, types, record_key) }}
         {%- endcall -%}
         {%- if not flags.EMPTY -%}{%- do cdc_lakehouse._record_progress({'inputs': state}, has_read=false) -%}{%- endif -%}
     {%- endif -%}

@@ -1,12 +1,10 @@
 {#
-    Whether a model adds to its table or rebuilds it: `is_incremental()` of the materializations
-    cdc_merge and cdc_history. A complete snapshot that is not yet applied rebuilds it: any row
-    may be gone.
+    Whether a model reads what arrived alone: `is_incremental()` of the materializations cdc_merge
+    and cdc_history. For a complete snapshot that is not yet applied it reads all of bronze: any row may
+    be gone.
 #}
 {% macro reads_increment() -%}
-    {%- if not execute or should_full_refresh() or not load_relation(this) -%}
-        {{ return(false) }}
-    {%- endif -%}
+    {%- if not cdc_lakehouse.keeps_rows() -%}{{ return(false) }}{%- endif -%}
     {%- set read = cdc_lakehouse._bronze_tables_of(model) -%}
     {%- for bronze_table, points in cdc_lakehouse.decisions('complete_snapshots').items()
         if bronze_table in read -%}

@@ -432,7 +432,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (TWO | {"key": "Op", "key_columns": ["a", "b"]}, "names 'Op', which no column"),
     *(
         ({"key": "a", "columns": {"a": "int", name: "int"}}, f"names '{name}', which no")
-        for name in ("op", "weird-n.x", "A", "fold_a")
+        for name in ("op", "weird-n.x", "A", "__cdc_a")
     ),
     *(
         (TWO | {"source_names": names}, "setting 'source_names' under meta is")

@@ -478,7 +478,7 @@ def words_of_our_sql() -> list[dict[str, str]]:
     for name in TAKEN:
         (file,) = (PROJECT / "macros").rglob(name)
         taken |= set(re.findall(r"'(\w+)'", file.read_text()))
-    names = sorted(name for name in {*types} - {*taken, *FIELDS, ""} if name[:5] != "fold_")
+    names = sorted({*types} - {*taken, *FIELDS, ""})
     return [
         dict.fromkeys(FIELDS, "string")
         | {name: types[name] for name in names[at : at + COLUMNS_A_TABLE]}

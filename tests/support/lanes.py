@@ -39,7 +39,6 @@ OWN_MODELS = (
     "silver/orders.yml",
     "silver/order_items.sql",
     "silver/order_items.yml",
-    "silver/_position_columns.md",
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
 WITH_HISTORY = (
@@ -318,8 +317,8 @@ def _wrong_history(
                     f"history of key {key}, version {number}:"
                     f" {name} is {row[name]!r}, not {value!r}"
                 )
-        if (row["last_event"] is None) == (number == len(rows)):
-            yield f"history of key {key}, version {number}: {row['last_event']!r}"
+        if (row["cdc_state"] is None) == (number == len(rows)):
+            yield f"history of key {key}, version {number}: {row['cdc_state']!r}"
 
 
 def _refreshed_otherwise(

@@ -1,0 +1,10 @@
+{#
+    The columns that follow a silver row's own, before `carried_columns` and `cdc_state`: which event the
+    row comes from. Events have them, too.
+#}
+{% macro position_columns() -%}
+    {{ return([
+        'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn', 'kafka_offset',
+        'changed_at', 'ingested_at', 'ingest_batch', 'untyped_columns'
+    ]) }}
+{%- endmacro %}
