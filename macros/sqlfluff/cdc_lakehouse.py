@@ -11,6 +11,11 @@ def change_events(bronze: object) -> str:
     return f"select * from {bronze}"
 
 
+def child_rows(parents: object, **settings: object) -> str:
+    """The query of a table of an array's elements."""
+    return f"select * from {parents}"
+
+
 def current_rows(events: object) -> str:
     """A silver model's query."""
     return f"select * from {events}"
@@ -34,8 +39,3 @@ def reads_increment() -> str:
 def arrived_in_this_run(input_name: str) -> str:
     """The condition of what has arrived."""
     return "ingest_batch > 0"
-
-
-def carried_type() -> str:
-    """The type of ``carried_columns``."""
-    return "array<string>"

@@ -514,3 +514,50 @@ def test_silver_follows_what_it_reads(name: str, readers: Readers) -> None:
     last = then if name == "view_of_views" else last
     freights = [step[f"silver.merges_{name}"] for step in readers.freights]
     assert freights == [first, then, last]
+
+
+CHILDREN = """
+{{ config(unique_key='stop_id') }}
+
+{{ child_rows(
+    ref('orders'),
+    array='customer',
+    elements={'port': 'string', 'tons': 'decimal(6, 1)', 'at': 'struct<dock: int>'},
+    id='stop_id',
+    key=['order_id', 'port'],
+    computed={'kilos': 'cast(tons * 1000 as int)'},
+) }}
+"""
+
+
+def test_children_of_an_array(new_lake: NewLake, tmp_path: Path) -> None:
+    """Of a table and an array of one's own: what is taken out of the array is marked."""
+    folder = small_project(tmp_path / "project")
+    (folder / "models" / "silver" / "stops.sql").write_text(CHILDREN)
+    (folder / "topics.toml").write_text(TOPICS)
+    lake = new_lake(folder / "topics.toml")
+    stops = [{"port": "Oslo", "tons": 1.5, "at": {"dock": 7}}, {"port": "Riga", "tons": 2}]
+    again = [{"port": "Riga", "tons": 3}, {"port": "Riga", "tons": 4}]
+    found = []
+    for events in (
+        [order(0, "c", 1, customer=json.dumps(stops)), order(1, "c", 2, customer=None)],
+        [order(2, "u", 1, customer=json.dumps(again))],
+        [order(3, "d", 1)],
+    ):
+        lake.land(events)
+        assert lake.ingest().code == 0
+        lake.dbt("run", "-s", "+stops", project=folder)
+        found.append(
+            {
+                row["stop_id"]: None if row["is_deleted"] else row["kilos"]
+                for row in lake.rows("silver.stops")
+            }
+        )
+        if len(found) == 1:
+            rows = {row["stop_id"]: row["at"] for row in lake.rows("silver.stops")}
+            assert rows == {"1-Oslo": {"dock": 7}, "1-Riga": None}
+    assert found == [
+        {"1-Oslo": 1500, "1-Riga": 2000},
+        {"1-Oslo": None, "1-Riga": 4000},
+        {"1-Oslo": None, "1-Riga": None},
+    ]

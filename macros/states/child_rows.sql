@@ -1,0 +1,75 @@
+{#
+    The elements of an array in the rows of a silver table, `parents`, one row each; `array` is its
+    column, of JSON text. `elements` maps the fields of an element to their types, `parent_columns`
+    are those of the parent, `computed` maps further columns to SQL. A row's key is the column `id` (the
+    model's `unique_key`): the values of the columns in `key`, the parent's key first, joined by `-`.
+
+    An element taken out of its array has no event of its own: the parent arrives without it. A
+    deleted parent arrives as a key and nothing else, and so may one that has come to a new key: its
+    elements are unknown until the old key's events are here. Either way, what was held for that parent
+    and did not just come is gone, and is marked. An element that is there twice counts by its last place.
+#}
+{% macro child_rows(parents, array, elements, id, key, parent_columns=[], computed={}) -%}
+{%- set is_increment = cdc_lakehouse.reads_increment() -%}
+{%- set columns = (key + parent_columns + elements.keys() | list) | unique | list + computed.keys() | list -%}
+{%- set position = cdc_lakehouse.position_columns() | select('in', [
+    'op', 'source_epoch', 'source_position', 'source_lsn', 'kafka_offset', 'changed_at', 'ingested_at', 'ingest_batch'
+]) | list -%}
+with
+parents as (
+    select * from {{ parents }}
+    {%- if is_increment %}
+    {#- rand(), so that Spark reads the parents once for both uses, and not twice #}
+    where {{ cdc_lakehouse.arrived_in_this_run(parents.identifier) }} and rand() >= 0
+    {%- endif %}
+),
+
+present as (
+    select
+        concat_ws('-', `{{ key | join('`, `') }}`) as `{{ id }}`,
+        `{{ columns | reject('in', computed) | join('`, `') }}`,
+        {%- for column, expression in computed.items() %}
+        {{ expression }} as `{{ column }}`,
+        {%- endfor %}
+        {{ position | join(', ') }}, false as is_deleted, __cdc_number
+    from (
+        select
+            {%- for column in columns | reject('in', computed) %}
+            {{ 'exploded.__cdc_element' if column in elements else 'parents' }}.`{{ column }}`,
+            {%- endfor %}
+            parents.{{ position | join(', parents.') }}, exploded.__cdc_number
+        from parents
+        lateral view posexplode(from_json(parents.`{{ array }}`, 'array<struct<
+            {%- for field, type in elements.items() %}`{{ field }}`: {{ type }}{{ ', ' if not loop.last }}{% endfor -%}
+        >>')) exploded as __cdc_number, __cdc_element
+        where not parents.is_deleted
+    )
+),
+
+candidates as (
+    select * from present
+    {%- if is_increment %}
+    union all
+    select
+        held.`{{ id }}`,
+        {%- for column in columns %}
+        {{ 'held.`%s`' % column if column in key else 'null' }} as `{{ column }}`,
+        {%- endfor %}
+        parents.{{ position | join(', parents.') }}, true as is_deleted, -1 as __cdc_number
+    from {{ this }} as held
+    inner join parents
+        on held.`{{ key[0] }}` = parents.`{{ key[0] }}`
+    where not held.is_deleted
+    {%- endif %}
+)
+
+select
+    `{{ id }}`, `{{ columns | join('`, `') }}`,
+    op, is_deleted, {{ position[1:] | join(', ') }},
+    cast(array() as {{ cdc_lakehouse.carried_type() }}) as carried_columns
+from (
+    select *, row_number() over (partition by `{{ id }}` order by __cdc_number desc) as __cdc_rank
+    from candidates
+)
+where __cdc_rank = 1
+{%- endmacro %}
