@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import threading
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import click
 
+# When a step is spoken of first, and how often then.
+FIRST_SECONDS, SECONDS = 5.0, 15.0
 # What a message may carry beside its text, by `extra=`.
 FIELDS = ("table", "records", "lag_seconds", "seconds", "file", "model", "rows")
 
@@ -80,6 +86,25 @@ def is_json(name: str) -> bool:
 
 def _start(context: click.Context, parameter: click.Parameter, value: str) -> None:
     start(context.find_root().command.name or "", value)
+
+
+@contextlib.contextmanager
+def step(logger: logging.Logger, text: str) -> Iterator[None]:
+    """Say what is under way where a block takes longer than some seconds, and go on so."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        start, pause = time.monotonic(), FIRST_SECONDS
+        while not ended.wait(pause):
+            logger.info("%s, for %.0f s now", text, time.monotonic() - start)
+            pause = SECONDS
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 # Eager, so that what is wrong with the other options is written in the same way.

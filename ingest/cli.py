@@ -407,13 +407,15 @@ def _batches(options: Options) -> Iterator[Batches]:
         if options.build is not None:
             options.build.parse_ahead()
         # By itself it needs no metastore, so that it runs while another process builds.
-        spark = spark_session(has_catalogue=options.build is not None)
+        with log.step(LOGGER, "starting Spark"):
+            spark = spark_session(has_catalogue=options.build is not None)
         if options.build is not None:
             options.build.open_ahead(spark)
         bronze = Bronze(spark, f"{lake}/warehouse")
         batches = Batches(bronze, options.topics, LOGGER, continuous=options.continuous)
         with only_one_anywhere(spark, lake, "ingest"):
-            batches.create_missing()
+            with log.step(LOGGER, "creating the bronze tables that are missing"):
+                batches.create_missing()
             yield batches
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cdc_lakehouse import metrics
+from cdc_lakehouse import log, metrics
 from cdc_lakehouse.command import StopRequest
 from cdc_lakehouse.errors import TransientError
 from cdc_lakehouse.storage.place import lake_root
@@ -67,7 +67,9 @@ class FileReader:
                 self._batches.log.info(
                     "%d of %d MiB are read", read // MEBIBYTE, total // MEBIBYTE
                 )
-            self._write(batch)
+            size = sum(file.length for file in batch) // MEBIBYTE
+            with log.step(self._batches.log, f"reading {len(batch)} files of {size} MiB"):
+                self._write(batch)
             read += sum(file.length for file in batch)
             between()
         if not self._landing.unreadable and not self._landing.waiting:

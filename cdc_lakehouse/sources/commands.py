@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import time
 from collections.abc import Mapping, Sequence
@@ -139,8 +138,6 @@ def add(
         before = project.noted(), connector.noted()
         try:
             own = name or prefix + own_name(table.name)
-            if not re.search("[a-z0-9]", own):
-                raise UserError(f"{table}: no name follows from it: --as gives it one")
             topic = connector.topic(str(table))
             if not project.has(topic):  # or its columns have names of their own
                 project.add(connector.declaration(table, own, names), topic)

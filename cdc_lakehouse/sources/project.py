@@ -222,9 +222,14 @@ class Project:
         """Add a table: its topic, its source, its models, its rejected rows.
 
         Raises:
-            UserError: its name is taken.
+            UserError: its name is taken, or none.
         """
         name = declared.name
+        if not re.fullmatch("(?=.*[a-z0-9])[a-z_][a-z0-9_]*", name):
+            raise UserError(
+                f"{declared.source}: {name!r} is no name of a table here, which is of"
+                " letters a to z, digits and underscores: --as gives it one"
+            )
         if name in RESERVED:
             raise UserError(
                 f"{declared.source}: the name {name} is reserved; --as gives the table"

@@ -32,7 +32,7 @@ from tests.support.project import PROJECT
 from tests.support.records import envelope, record
 from tests.support.required import required
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.thorough]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.thorough]
 
 PASSWORD = "secret"
 # Three have names of Northwind's; the last cannot be declared.

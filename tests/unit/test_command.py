@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 import weakref
@@ -9,6 +10,7 @@ import weakref
 import click
 import pytest
 
+from cdc_lakehouse import log
 from cdc_lakehouse.command import run
 
 
@@ -38,3 +40,19 @@ def test_signal_that_comes_in_a_callback_stops_the_command(
     finally:
         signal.signal(number, before)
     assert capfd.readouterr().err.strip() == "waiting: stopped"
+
+
+def test_what_takes_long_is_spoken_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(log, "FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(log, "SECONDS", 0.01)
+    log.start("long", "text")
+    try:
+        with log.step(logging.getLogger("long"), "starting Spark"):
+            time.sleep(0.3)
+    finally:
+        log.stop("long")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) >= 2
+    assert said[0].endswith(" long: starting Spark, for 0 s now")

@@ -291,6 +291,16 @@ def test_table_that_cannot_be_declared_stops_no_other(
     assert texts(project) == beside
 
 
+@pytest.mark.parametrize("name", ["q); --", "../x", "a b", "{{ 1 }}", "Ü", "__"])
+def test_name_that_is_none_is_refused(
+    name: str, run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = texts(project)
+    assert run("add", "shop.vendors", "--as", name) == 1
+    assert "is no name of a table here" in capsys.readouterr().err
+    assert texts(project) == before
+
+
 ODD = [
     Table("shop", name, (ID, *(Column(each, "text") for each in columns)), key)
     for name, columns, key in [
