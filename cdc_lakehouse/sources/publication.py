@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.sources import settings
 from cdc_lakehouse.sources.catalogue import (
     OPERATIONS,
     Catalogue,
@@ -38,12 +43,35 @@ def unsent(
         if value != needed:
             said = f"{setting} is {value}, not {needed}"
             yield Difference("binary log", "changes not logged", source=said)
+    sinks = _sinks(connector.file.parent)
     for table in tables:
+        topic = connector.topic(str(table))
+        if sinks and not any(re.fullmatch(each, topic) for each in sinks):
+            yield Difference(str(table), "topic in no sink", source=topic)
         if table.cascades:
             named = f"foreign key {', '.join(table.cascades)}"
             yield Difference(str(table), "cascades not logged", source=named)
     if connector.publication is not None:
         yield from _unpublished(connector, connector.publication, catalogue, tables)
+
+
+def _sinks(folder: Path) -> list[str]:
+    """The topics of the sinks' configurations in a folder, as regular expressions.
+
+    Raises:
+        UserError: one cannot be read.
+    """
+    found = []
+    for file in sorted(folder.glob("sink*.json")):
+        try:
+            config: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+            listed = [re.escape(each) for each in settings.listed(config, "topics")]
+            pattern = config.get("topics.regex", "|".join(listed))
+            re.compile(pattern)
+        except (OSError, ValueError, AttributeError, re.error) as error:
+            raise UserError(f"cannot read the sink {file}: {error}") from error
+        found.append(pattern)
+    return found
 
 
 def _unpublished(

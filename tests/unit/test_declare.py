@@ -76,7 +76,11 @@ Run = Callable[..., int]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return copy_project(tmp_path / "project")
+    """A copy whose topics no sink takes, as where Kafka is read straight."""
+    project = copy_project(tmp_path / "project")
+    for sink in (project / "connectors").glob("sink*.json"):
+        sink.unlink()
+    return project
 
 
 @pytest.fixture
@@ -299,6 +303,23 @@ def test_name_that_is_none_is_refused(
     assert run("add", "shop.vendors", "--as", name) == 1
     assert "is no name of a table here" in capsys.readouterr().err
     assert texts(project) == before
+
+
+def test_topic_that_no_sink_takes_is_named(
+    run: Run, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sink = project / "connectors/sink.json"
+    sink.write_text(json.dumps({"topics": "demo.shop.lines, demo.other"}))
+    assert run("add", "shop") == 0
+    said = "shop.vendors: topic in no sink (source demo.shop.vendors)"
+    assert f"-- {said}\n" in capsys.readouterr().out
+    assert run("diff") == 3
+    assert f"{said}\n" in capsys.readouterr().out
+    sink.write_text(json.dumps({"topics.regex": r"demo\.shop\..*"}))
+    assert run("diff") == 3 and said not in capsys.readouterr().out
+    sink.write_text('{"topics.regex": "("}')
+    assert run("diff") == 1
+    assert "cannot read the sink" in capsys.readouterr().err
 
 
 ODD = [

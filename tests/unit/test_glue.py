@@ -340,7 +340,7 @@ def test_server_that_does_not_answer_is_worth_another_try(
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
     assert main(["glue", *arguments]) == 75
-    said = f'serving.glue: Could not connect to the endpoint URL: "{url}'
+    said = f'glue: Could not connect to the endpoint URL: "{url}'
     assert said in capsys.readouterr().err
 
 

@@ -81,7 +81,7 @@ def test_embedded_where_there_is_none(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launched: list[dict[str, str]] = []
-    monkeypatch.setattr("cdc_lakehouse.spark.session.Path.exists", lambda self: True)
+    monkeypatch.setattr(session, "fetch_missing", lambda: None)
     monkeypatch.setattr("cdc_lakehouse.spark.session.java.start", launched.append)
     monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
