@@ -54,7 +54,7 @@ STEPS = (
 
 @contextmanager
 def _tickit(lake: Path) -> Iterator[TickitStack]:
-    with running(lake / "tickit", Tickit(SCALE)) as stack:
+    with running(lake, Tickit(SCALE)) as stack:
         print(f"   PostgreSQL on port {stack.postgres.port},")
         print(f"   MariaDB on {stack.mariadb.port}, Kafka on {stack.broker.port},")
         print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")

@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 from tests.support.faults import FAULTS, storm_with_faults
 from tests.support.pipeline import Pipeline
 
@@ -32,7 +32,7 @@ def command(each: int, transactions: int, seed: int) -> None:
     random.Random(seed).shuffle(faults)
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
-    stack = Stack(root)
+    stack = NorthwindStack(root)
     pipeline = Pipeline(stack)
     start = time.monotonic()
     try:

@@ -27,7 +27,7 @@ import click
 
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.serving.gold import Gold
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
 SECONDS_TO_WAIT = 180
@@ -80,7 +80,7 @@ def measure(
     lake: Path, build: str, warm_up: int, changes: int
 ) -> list[tuple[float, float]]:
     """Of every change, the seconds until bronze and until gold."""
-    stack = Stack(lake)
+    stack = NorthwindStack(lake)
     stack.start()
     log = (lake / "ingest.log").open("wb")
     ingest = subprocess.Popen(

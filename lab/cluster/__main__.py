@@ -11,6 +11,8 @@ import click
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.storage.place import lake_folder
 from lab.cluster.cluster import BUCKET, Cluster
+from lab.stack.status import read_parts, table
+from lab.stack.status import stop as stop_stack
 
 LAKE = click.option(
     "--lake", default="lake", metavar="NAME", help=f"the lake: s3a://{BUCKET}/NAME"
@@ -49,19 +51,17 @@ def status() -> None:
 
 
 def _describe(cluster: Cluster) -> None:
-    for name, pid in cluster.pids().items():
-        click.echo(f"  {name:<10} " + ("stopped" if pid is None else f"process {pid}"))
+    click.echo("\n".join(table(read_parts(cluster))))
     if "master" in cluster.running():
         click.echo(f"master {cluster.master}, {cluster.alive_workers()} workers")
-        click.echo(f"page of the master http://127.0.0.1:{cluster.ports.master_page}")
+        click.echo(f"page of the master http://127.0.0.1:{cluster.ports['master_page']}")
         click.echo(f"S3 {cluster.endpoint}, bucket {BUCKET}")
 
 
 @command.command()
 def stop() -> None:
     """Stop all processes; the tables and the catalogue are removed."""
-    ran = _cluster().stop()
-    click.echo(f"stopped: {', '.join(ran)}" if ran else "nothing was running")
+    stop_stack(_cluster())
 
 
 @command.command(context_settings={"ignore_unknown_options": True})
@@ -81,7 +81,9 @@ def start_thrift(lake: str) -> None:
     """Start a Spark Thrift Server on a lake, for the target `thrift`."""
     cluster = _cluster()
     cluster.start_thrift(lake)
-    click.echo(f"next: export LAKE_THRIFT_PORT={cluster.ports.thrift} LAKE_TARGET=thrift")
+    click.echo(
+        f"next: export LAKE_THRIFT_PORT={cluster.ports['thrift']} LAKE_TARGET=thrift"
+    )
 
 
 @command.command()

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
-import socket
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import boto3
 import requests
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark import java
-from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.spark.settings import LOGGING, UTC, as_properties
-from cdc_lakehouse.storage.folders import MARKER, claim, clear, require_own
 from lab.cluster import jars
 from lab.stack.jars import METASTORE, PROJECT
-from lab.stack.ports import reserved_ports
 from lab.stack.postgres import SUPERUSER, PostgresServer
-from lab.stack.processes import JavaProcess, java_command, wait_until
-from lab.stack.stack import write_secret
+from lab.stack.processes import HOST, Part, java_command, run_java, wait_until
+from lab.stack.stack import Stack, write_properties, write_secret
 
-HOST = "127.0.0.1"
 BUCKET = "lake"
 METASTORE_DATABASE = "metastore"
 WORKERS = ("worker-1", "worker-2")
@@ -79,125 +72,101 @@ main(sys.argv[2:])
 """
 
 
-@dataclass(frozen=True)
-class Ports:
-    """Where the parts listen, on 127.0.0.1."""
-
-    postgres: int
-    metastore: int
-    s3: int
-    master: int
-    master_page: int
-    thrift: int
-
-
-class Cluster:
+class Cluster(Stack):
     """A Spark master with two workers, a Hive metastore on PostgreSQL, and S3.
 
-    Its processes and its folder outlive the object.
-
-    Args:
-        root: the folder; everything is kept in ``cluster`` below it.
+    The S3 server keeps its objects in memory, and a catalogue without its tables is of no
+    use: nothing outlives a stop.
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
-        self.folder = self.root / "cluster"
-        self.state_file = self.folder / "state.json"
-        self.password_file = self.folder / "password"
-        ports = Ports(0, 0, 0, 0, 0, 0)
-        with suppress(OSError, ValueError, TypeError):
-            ports = Ports(**json.loads(self.state_file.read_text()))
-        self._set_up(ports)
+    NAME = "cluster"
+    COMMAND = "python -m lab.cluster"
+    PORTS: ClassVar = {
+        "postgres": "postgres",
+        "s3": "s3",
+        "metastore": "metastore",
+        "master": "master",
+        "master_page": "master",
+        "thrift": "thrift",
+    }
+    PASSWORDS = (SUPERUSER,)
 
-    def _set_up(self, ports: Ports) -> None:
-        self.ports = ports
-        password = self.password_file.read_text() if self.password_file.exists() else ""
-        self.postgres = PostgresServer(self.folder / "postgres", ports.postgres, password)
-        names = ("s3", "metastore", "master", *WORKERS, "thrift")
-        self.parts = {name: JavaProcess(self.folder, name) for name in names}
+    def _make_parts(self) -> list[Part]:
+        ports = self.ports
+        self.postgres = PostgresServer(
+            self.folder / "postgres", ports["postgres"], self.password(SUPERUSER)
+        )
+        conf = self.folder / "metastore"
+        self.metastore_class_path = f"{conf}:{METASTORE}/*:{jars.SPARK}/*"
+        # Also on its class path: the server closes the class loader of `spark.jars` with
+        # the first session that ends.
+        self.thrift = self._spark(
+            "thrift",
+            "1g",
+            "org.apache.spark.deploy.SparkSubmit",
+            *("--properties-file", str(self.folder / "thrift.conf")),
+            *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
+            *("--name", "thrift", "spark-internal"),
+            *("--hiveconf", f"hive.server2.thrift.port={ports['thrift']}"),
+            *("--hiveconf", f"hive.server2.thrift.bind.host={HOST}"),
+            class_path=lambda: [f"{jars.SPARK}/*", *jars.s3(), *jars.job()],
+        )
+        return [
+            self.postgres,
+            Part(
+                self.folder,
+                "s3",
+                ports["s3"],
+                lambda mark: [
+                    *(sys.executable, "-c", S3_SERVER, mark),
+                    *("-H", HOST, "-p", str(ports["s3"])),
+                ],
+            ),
+            self._spark(
+                "metastore",
+                "384m",
+                "org.apache.hadoop.hive.metastore.HiveMetaStore",
+                *("-p", str(ports["metastore"])),
+                class_path=lambda: [self.metastore_class_path, *jars.s3()],
+                environment=CREDENTIALS,
+            ),
+            self._spark(
+                "master",
+                "256m",
+                "org.apache.spark.deploy.master.Master",
+                *("--host", HOST, "--port", str(ports["master"])),
+                *("--webui-port", str(ports["master_page"])),
+                environment={"SPARK_LOCAL_IP": HOST},
+            ),
+            *map(self._worker, WORKERS),
+            self.thrift,
+        ]
 
-    @property
-    def endpoint(self) -> str:
-        """The S3 server."""
-        return f"http://{HOST}:{self.ports.s3}"
+    def _spark(
+        self,
+        name: str,
+        heap: str,
+        *words: str,
+        class_path: Callable[[], Sequence[Path | str]] = lambda: [f"{jars.SPARK}/*"],
+        environment: Mapping[str, str] | None = None,
+    ) -> Part:
+        """A program of PySpark's jars."""
 
-    @property
-    def master(self) -> str:
-        """The master, as ``spark-submit --master`` takes it."""
-        return f"spark://{HOST}:{self.ports.master}"
+        def command(mark: str) -> list[str]:
+            path = ":".join(map(str, class_path()))
+            return java_command(heap, mark, *OPEN_MODULES, *words, class_path=path)
 
-    @property
-    def events(self) -> Path:
-        """Where applications write their event logs."""
-        return self.folder / "events"
+        return Part(self.folder, name, self.ports.get(name, 0), command, environment)
 
-    def pids(self) -> dict[str, int | None]:
-        """The process of every part, None where it does not run."""
-        pids = {name: part.pid() for name, part in self.parts.items()}
-        return {"postgres": self.postgres.pid(), **pids}
-
-    def running(self) -> list[str]:
-        """The parts that run."""
-        return [name for name, pid in self.pids().items() if pid is not None]
-
-    def start(self) -> None:
-        """Start every part, and wait until two workers are registered.
-
-        Raises:
-            UserError: it runs already, a jar is missing, or a part does not start.
-        """
-        require_own(self.folder)
-        jars.fetch()
-        self.root.mkdir(parents=True, exist_ok=True)
-        with exclusive_lock(str(self.root), "cluster"), reserved_ports() as reserve:
-            if self.running():
-                raise UserError("the cluster is running, or was not stopped: stop it first")
-            self._clear()
-            claim(self.folder, "a cluster, made by python -m lab.cluster\n")
-            write_secret(self.password_file, secrets.token_urlsafe(24))
-            self._set_up(Ports(*(reserve() for _ in fields(Ports))))
-            self.state_file.write_text(json.dumps(asdict(self.ports)))
-            try:
-                self._start_parts()
-            except BaseException:
-                self._stop(set(self.running()))
-                raise
-
-    def stop(self) -> list[str]:
-        """Stop everything and remove its folder but for the logs.
-
-        The S3 server keeps its objects in memory, and a catalogue without its tables is
-        of no use.
-
-        Returns:
-            The parts that ran.
-
-        Raises:
-            UserError: the folder is not the cluster's own.
-        """
-        if not self.folder.exists():
-            return []
-        with exclusive_lock(str(self.root), "cluster"):
-            require_own(self.folder)
-            ran = self.running()
-            self._stop(set(ran))
-            return ran
-
-    def kill(self, name: str) -> None:
-        """End a part as a crash does."""
-        self.parts[name].kill()
-
-    def start_worker(self, name: str) -> None:
-        """Start a worker of one core; it registers by itself."""
-        self.parts[name].start(
+    def _worker(self, name: str) -> Part:
+        """A worker of one core; it registers by itself."""
+        return self._spark(
+            name,
             "256m",
-            *OPEN_MODULES,
             "org.apache.spark.deploy.worker.Worker",
             *("--host", HOST, "--cores", "1", "--memory", EXECUTOR_MEMORY),
             *("--webui-port", "0", "--work-dir", str(self.folder / "work" / name)),
             self.master,
-            class_path=f"{jars.SPARK}/*",
             # What Spark's own scripts set, to start executors; and these fetch a job's jars
             # from the bucket, with the node's credentials.
             environment={
@@ -208,9 +177,28 @@ class Cluster:
             },
         )
 
+    def require_programs(self) -> None:
+        """Refuse a machine that lacks a jar."""
+        jars.fetch()
+
+    @property
+    def endpoint(self) -> str:
+        """The S3 server."""
+        return f"http://{HOST}:{self.ports['s3']}"
+
+    @property
+    def master(self) -> str:
+        """The master, as ``spark-submit --master`` takes it."""
+        return f"spark://{HOST}:{self.ports['master']}"
+
+    @property
+    def events(self) -> Path:
+        """Where applications write their event logs."""
+        return self.folder / "events"
+
     def state(self) -> dict[str, Any]:
         """What the master says of its workers and applications."""
-        page = f"http://{HOST}:{self.ports.master_page}/json/"
+        page = f"http://{HOST}:{self.ports['master_page']}/json/"
         answer: dict[str, Any] = requests.get(page, timeout=10).json()
         return answer
 
@@ -243,7 +231,7 @@ class Cluster:
             "JAVA_HOME": str(java.find()),
             "LAKE_ROOT": f"s3a://{BUCKET}/{lake}",
             "LAKE_TARGET": "cluster",
-            "LAKE_THRIFT_PORT": str(self.ports.thrift),
+            "LAKE_THRIFT_PORT": str(self.ports["thrift"]),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": HOST,
         }
@@ -268,7 +256,7 @@ class Cluster:
             "spark.default.parallelism": "2",
             "spark.hadoop.fs.s3a.endpoint": self.endpoint,
             "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.hive.metastore.uris": f"thrift://{HOST}:{self.ports.metastore}",
+            "spark.hadoop.hive.metastore.uris": f"thrift://{HOST}:{self.ports['metastore']}",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": self.events.as_uri(),
             "spark.ui.enabled": "false",
@@ -310,68 +298,39 @@ class Cluster:
             check=True,
         ).stdout
         jars_of_job = {"spark.jars": ",".join(map(str, jars.job()))}
-        properties = self.folder / "thrift.conf"
-        properties.write_text(
-            lake_settings + as_properties(self.properties() | jars_of_job)
-        )
-        # Also on its class path: the server closes the class loader of `spark.jars` with
-        # the first session that ends.
-        class_path = [f"{jars.SPARK}/*", *map(str, [*jars.s3(), *jars.job()])]
-        thrift = self.parts["thrift"]
-        thrift.start(
-            "1g",
-            *OPEN_MODULES,
-            "org.apache.spark.deploy.SparkSubmit",
-            *("--properties-file", str(properties)),
-            *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
-            *("--name", "thrift", "spark-internal"),
-            *("--hiveconf", f"hive.server2.thrift.port={self.ports.thrift}"),
-            *("--hiveconf", f"hive.server2.thrift.bind.host={HOST}"),
-            class_path=":".join(class_path),
-            environment={**variables, "SPARK_HOME": str(jars.SPARK_HOME)},
-        )
-        self._wait_for_port(thrift, self.ports.thrift)
+        settings = lake_settings + as_properties(self.properties() | jars_of_job)
+        (self.folder / "thrift.conf").write_text(settings)
+        self.thrift.environment = {**variables, "SPARK_HOME": str(jars.SPARK_HOME)}
+        self.thrift.start()
+        self.thrift.wait_until_ready()
 
     def stop_thrift(self) -> None:
         """Stop the Thrift Server."""
-        self.parts["thrift"].stop()
+        self.thrift.stop()
 
     def _start_parts(self) -> None:
         (self.folder / "spark.conf").write_text(as_properties(self.properties()))
         self.events.mkdir()
-        self._start_s3()
-        self.parts["master"].start(
-            "256m",
-            *OPEN_MODULES,
-            "org.apache.spark.deploy.master.Master",
-            *("--host", HOST, "--port", str(self.ports.master)),
-            *("--webui-port", str(self.ports.master_page)),
-            class_path=f"{jars.SPARK}/*",
-            environment={"SPARK_LOCAL_IP": HOST},
-        )
-        for name in WORKERS:
-            self.start_worker(name)
-        self.postgres.start()
+        for name in ("s3", "master", *WORKERS, "postgres"):
+            self.parts[name].start()
+        self.parts["s3"].wait_until_ready()
+        self.s3_client().create_bucket(Bucket=BUCKET)
+        self.postgres.wait_until_ready()
         with closing(self.postgres.connect()) as connection:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 cursor.execute(f"create database {METASTORE_DATABASE}")
-        self._create_bucket()
-        self._start_metastore()
-        self._wait_for_port(self.parts["metastore"], self.ports.metastore)
+        self._create_catalogue()
+        self.parts["metastore"].start()
+        self.parts["metastore"].wait_until_ready()
         wait_until(
             lambda: self.alive_workers() == len(WORKERS),
             60,
             f"the workers have not registered (see {self.folder}/logs)",
         )
 
-    def _start_s3(self) -> None:
-        part = self.parts["s3"]
-        python = [sys.executable, "-c", S3_SERVER, part.mark]
-        part.launch([*python, "-H", HOST, "-p", str(self.ports.s3)])
-
-    def _start_metastore(self) -> None:
-        """Create the metastore's tables, and start it.
+    def _create_catalogue(self) -> None:
+        """Write the metastore's settings and create its tables.
 
         Created by the metastore itself, at first use, they block each other: it creates
         some in a transaction of their own, while another one holds those that they
@@ -381,7 +340,7 @@ class Cluster:
         conf.mkdir()
         words = {
             "host": HOST,
-            "port": str(self.ports.postgres),
+            "port": str(self.ports["postgres"]),
             "database": METASTORE_DATABASE,
             "user": SUPERUSER,
             "password": self.postgres.password,
@@ -394,21 +353,12 @@ class Cluster:
             "javax.jdo.PersistenceManagerFactoryClass": factory,
             "datanucleus.plugin.pluginRegistryBundleCheck": "LOG",
         }
-        write_secret(
-            conf / "create.properties",
-            "".join(f"{name}={value}\n" for name, value in properties.items()),
-        )
-        class_path = ":".join([str(conf), f"{METASTORE}/*", f"{jars.SPARK}/*"])
-        made = subprocess.run(
-            java_command(
-                "128m",
-                "org.datanucleus.store.schema.SchemaTool",
-                *("-create", "-api", "JDO", "-props", str(conf / "create.properties")),
-                str(conf / "package.jdo"),
-                class_path=class_path,
-            ),
-            capture_output=True,
-            text=True,
+        write_properties(conf / "create.properties", **properties)
+        made = run_java(
+            "org.datanucleus.store.schema.SchemaTool",
+            *("-create", "-api", "JDO", "-props", str(conf / "create.properties")),
+            str(conf / "package.jdo"),
+            class_path=self.metastore_class_path,
         )
         if made.returncode != 0:
             said = (made.stdout + made.stderr).strip()[-2000:]
@@ -424,37 +374,3 @@ class Cluster:
             for name, value in settings.items()
         )
         write_secret(conf / "hive-site.xml", f"<configuration>\n{lines}</configuration>\n")
-        self.parts["metastore"].start(
-            "384m",
-            *OPEN_MODULES,
-            "org.apache.hadoop.hive.metastore.HiveMetaStore",
-            *("-p", str(self.ports.metastore)),
-            class_path=":".join([class_path, *map(str, jars.s3())]),
-            environment=CREDENTIALS,
-        )
-
-    def _create_bucket(self) -> None:
-        """Wait for the S3 server, and create the bucket."""
-        self._wait_for_port(self.parts["s3"], self.ports.s3)
-        self.s3_client().create_bucket(Bucket=BUCKET)
-
-    def _wait_for_port(self, part: JavaProcess, port: int) -> None:
-        def is_listening() -> bool:
-            part.require_alive()
-            with socket.socket() as client:
-                return client.connect_ex((HOST, port)) == 0
-
-        wait_until(is_listening, 120, f"the {part.name} is not ready (see {part.log})", 0.2)
-
-    def _stop(self, names: set[str]) -> None:
-        for name in ("thrift", *WORKERS, "master", "metastore", "s3"):
-            if name in names:
-                self.parts[name].stop()
-        if "postgres" in names:
-            self.postgres.stop()
-        self._clear()
-
-    def _clear(self) -> None:
-        """Remove everything but the logs; the marker and they stay."""
-        if self.folder.exists():
-            clear(self.folder, "logs", MARKER)

@@ -27,7 +27,7 @@ from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage.folders import MARKER, claim, clear, require_own
 from cdc_lakehouse.storage.place import lake_folder
 from lab.northwind.northwind import insert_order
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 
 TOPICS = ("cdc_events", "customers", "products")
 HELD_BACK = 11075
@@ -67,8 +67,8 @@ class Scenario:
     project: Path = Path()
 
 
-def _change(change: Callable[[Any], None]) -> Callable[[Stack], None]:
-    def commit(stack: Stack) -> None:
+def _change(change: Callable[[Any], None]) -> Callable[[NorthwindStack], None]:
+    def commit(stack: NorthwindStack) -> None:
         with closing(stack.connect_to_source()) as connection:
             change(connection)
             connection.commit()
@@ -76,7 +76,7 @@ def _change(change: Callable[[Any], None]) -> Callable[[Stack], None]:
     return commit
 
 
-def _execute(statement: str) -> Callable[[Stack], None]:
+def _execute(statement: str) -> Callable[[NorthwindStack], None]:
     def change(connection: Any) -> None:
         with connection.cursor() as cursor:
             cursor.execute(statement)
@@ -164,14 +164,12 @@ class Pipeline:
 
 
 @contextmanager
-def _northwind(lake: Path) -> Iterator[Stack]:
-    stack = Stack(lake)
+def _northwind(lake: Path) -> Iterator[NorthwindStack]:
+    stack = NorthwindStack(lake)
     try:
         stack.start(hold_back=HELD_BACK)
-        print(
-            f"   PostgreSQL on port {stack.ports.postgres}, Kafka on {stack.ports.kafka},"
-        )
-        print(f"   Connect on {stack.ports.connect}; all logs below {stack.folder}")
+        print(f"   PostgreSQL on port {stack.postgres.port}, Kafka on {stack.broker.port},")
+        print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")
         yield stack
     finally:
         stack.stop()
@@ -202,7 +200,7 @@ def _running(lake: Path, scenario: Scenario) -> Iterator[tuple[Any, Pipeline]]:
     with exclusive_lock(str(lake), "live"):
         # A run that was killed leaves its ingest, which would write on below the new one.
         with exclusive_lock(str(lake), "ingest"):
-            Stack(lake).remove()
+            NorthwindStack(lake).remove()
             # A lock without its file would be nobody's.
             clear(lake, MARKER, "*.lock")
         with scenario.sources(lake) as sources:

@@ -13,18 +13,18 @@ import click
 
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.storage.place import lake_folder
-from lab.stack.stack import VALID_PORTS, Stack
-from lab.stack.status import describe, read_parts, read_status, table
+from lab.stack import status as statuses
+from lab.stack.northwind import NorthwindStack
+from lab.stack.stack import VALID_PORTS
 
-PARTS = 3
 STOPPED = {
     "start": "stopped; what this start began was ended",
     "stop": "stopped; some of it may still run; see: python -m lab.stack status",
 }
 
 
-def _stack() -> Stack:
-    return Stack(lake_folder("the stack needs a folder"))
+def _stack() -> NorthwindStack:
+    return NorthwindStack(lake_folder("the stack needs a folder"))
 
 
 def _port(name: str, service: str) -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def start(hold_back: int | None, **ports: int | None) -> None:
     begin = time.monotonic()
     stack = _stack()
     stack.require_state()
-    if len(stack.running()) == PARTS and stack.is_complete:
+    if len(stack.running()) == len(stack.parts) and stack.is_complete:
         click.echo("the stack runs already")
     else:
         click.echo(
@@ -69,7 +69,7 @@ def start(hold_back: int | None, **ports: int | None) -> None:
             ports={name: port for name, port in ports.items() if port is not None},
         )
         click.echo(f"changes stream, after {time.monotonic() - begin:.0f} s")
-    click.echo("\n".join(table(read_parts(stack))))
+    click.echo("\n".join(statuses.table(statuses.read_parts(stack))))
     click.echo(f"psql, as its owner: {stack.psql_command()}")
     click.echo(
         f"next: python -m ingest kafka --bootstrap-servers {stack.bootstrap_servers}"
@@ -83,7 +83,7 @@ def status(as_json: bool) -> None:
     """Show the health of the services and the lag of the ingest."""
     stack = _stack()
     stack.require_state()
-    found = read_status(stack)
+    found = statuses.read_status(stack)
     if as_json:
         click.echo(json.dumps(asdict(found), indent=2))
         return
@@ -95,8 +95,8 @@ def status(as_json: bool) -> None:
                 "a start is under way; if it was cut off, end what it left:"
                 " python -m lab.stack stop"
             )
-        click.echo("\n".join(table(found.parts)) + "\n")
-    click.echo("\n".join(describe(found)))
+        click.echo("\n".join(statuses.table(found.parts)) + "\n")
+    click.echo("\n".join(statuses.describe(found)))
 
 
 @command.command()
@@ -104,10 +104,7 @@ def status(as_json: bool) -> None:
 def stop(remove: bool) -> None:
     """End everything; the data stay."""
     stack = _stack()
-    ran = stack.running()
-    for name in stack.stop():
-        click.echo(f"{name} did not end by itself and was killed")
-    click.echo(f"stopped: {', '.join(ran)}" if ran else "nothing ran")
+    statuses.stop(stack)
     if remove:
         stack.remove()
         click.echo(f"removed: {stack.folder}")

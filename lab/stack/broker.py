@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import re
 import shutil
-import subprocess
 import uuid
 from pathlib import Path
 
 from cdc_lakehouse.errors import TransientError, UserError
-from lab.stack.processes import JavaProcess, java_command, wait_until
+from lab.stack.processes import HOST, Part, java_command, run_java
 
 # Values over 1 MB need it: the connectors ask for as much.
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
@@ -41,18 +40,40 @@ broker.heartbeat.interval.ms=500
 """
 
 
-class Broker:
+class Broker(Part):
     """The broker of one folder."""
 
     def __init__(self, folder: Path, port: int, controller_port: int) -> None:
-        self.folder = folder.absolute()
-        self.port = port
+        super().__init__(folder, "broker", port, self._java)
         self.controller_port = controller_port
         self.data = self.folder / "kafka"
-        self.process = JavaProcess(self.folder, "broker")
 
-    def start(self) -> None:
-        """Start it, on a formatted folder, without waiting."""
+    def is_ready(self) -> bool:
+        """Whether it says so: it listens before."""
+        return "Kafka Server started" in self.said()
+
+    def end_offsets(self, topics: str) -> dict[str, int]:
+        """The next offset of every partition, by topic/partition.
+
+        Args:
+            topics: a regular expression of the topics' names.
+
+        Raises:
+            TransientError: the broker does not answer.
+        """
+        answer = run_java(
+            "org.apache.kafka.tools.GetOffsetShell",
+            *("--bootstrap-server", f"{HOST}:{self.port}", "--topic", topics),
+        )
+        if answer.returncode != 0:
+            raise TransientError(
+                f"could not read the broker's offsets: {answer.stderr.strip()}"
+            )
+        lines = re.findall(r"^(\S+):(\d+):(\d+)$", answer.stdout, re.MULTILINE)
+        return {f"{topic}/{partition}": int(end) for topic, partition, end in lines}
+
+    def _java(self, mark: str) -> list[str]:
+        """Its command, on a formatted folder."""
         properties = self.folder / "broker.properties"
         properties.write_text(
             PROPERTIES.format(
@@ -64,66 +85,13 @@ class Broker:
         )
         if not self.data.exists():
             self._format(properties)
-        self.process.start("512m", "kafka.Kafka", str(properties))
-
-    def wait_until_ready(self, timeout: float = 60) -> None:
-        """Wait until it answers.
-
-        Raises:
-            UserError: it ended, or takes too long.
-        """
-
-        def is_ready() -> bool:
-            if "Kafka Server started" in self.process.said():
-                return True
-            self.process.require_alive()
-            return False
-
-        wait_until(is_ready, timeout, "the broker is not ready")
-
-    def end_offsets(self, topics: str) -> dict[str, int]:
-        """The next offset of every partition, by topic/partition.
-
-        Args:
-            topics: a regular expression of the topics' names.
-
-        Raises:
-            TransientError: the broker does not answer.
-        """
-        answer = subprocess.run(
-            java_command(
-                "128m",
-                "org.apache.kafka.tools.GetOffsetShell",
-                "--bootstrap-server",
-                f"127.0.0.1:{self.port}",
-                "--topic",
-                topics,
-            ),
-            capture_output=True,
-            text=True,
-        )
-        if answer.returncode != 0:
-            raise TransientError(
-                f"could not read the broker's offsets: {answer.stderr.strip()}"
-            )
-        lines = re.findall(r"^(\S+):(\d+):(\d+)$", answer.stdout, re.MULTILINE)
-        return {f"{topic}/{partition}": int(end) for topic, partition, end in lines}
+        return java_command("512m", mark, "kafka.Kafka", str(properties))
 
     def _format(self, properties: Path) -> None:
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        answer = subprocess.run(
-            java_command(
-                "128m",
-                "kafka.tools.StorageTool",
-                "format",
-                # One word, as an id may begin with a dash.
-                f"--cluster-id={cluster}",
-                "--config",
-                str(properties),
-            ),
-            capture_output=True,
-            text=True,
-        )
+        # One word, as an id may begin with a dash.
+        words = ("format", f"--cluster-id={cluster}", "--config", str(properties))
+        answer = run_java("kafka.tools.StorageTool", *words)
         if answer.returncode != 0:
             shutil.rmtree(self.data, ignore_errors=True)
             raise UserError(f"the broker's folder cannot be formatted: {answer.stderr}")

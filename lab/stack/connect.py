@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,11 @@ import requests
 
 from cdc_lakehouse.errors import TransientError, UserError
 from lab.stack import jars
-from lab.stack.processes import JavaProcess, wait_until
+from lab.stack.processes import HOST, Part, answers, java_command, wait_until
 
 SECONDS_TO_ANSWER = 30
+# The folder that the connectors' files name; each stack has its own.
+SECRETS_FOLDER = "/etc/cdc-lakehouse"
 
 PROPERTIES = """\
 bootstrap.servers=127.0.0.1:{kafka_port}
@@ -58,21 +61,36 @@ class ConnectorState:
         return set(self.tasks) == {"RUNNING"} and self.connector == "RUNNING"
 
 
-class Connect:
-    """The worker of one folder."""
+def configuration(name: str, secrets: Path) -> dict[str, str]:
+    """A connector's file, with one's own folder of secrets.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    file = jars.PROJECT / "connectors" / f"{name}.json"
+    if not file.exists():
+        raise UserError(f"there is no connector {name}: {file}")
+    text = file.read_text(encoding="utf-8").replace(SECRETS_FOLDER, str(secrets))
+    config: dict[str, str] = json.loads(text)
+    return config
+
+
+class Connect(Part):
+    """The worker of one folder; the broker may come up after it."""
 
     def __init__(
         self, folder: Path, port: int, kafka_port: int, placeholders: Path
     ) -> None:
-        self.folder = folder.absolute()
-        self.port = port
+        super().__init__(folder, "connect", port, self._java)
         self.kafka_port = kafka_port
         self.placeholders = placeholders.absolute()
-        self.url = f"http://127.0.0.1:{port}"
-        self.process = JavaProcess(self.folder, "connect")
+        self.url = f"http://{HOST}:{port}"
 
-    def start(self) -> None:
-        """Start it without waiting; the broker may come up meanwhile."""
+    def is_ready(self) -> bool:
+        """Whether it lists its connectors, which takes its whole start."""
+        return answers(f"{self.url}/connectors")
+
+    def _java(self, mark: str) -> list[str]:
         properties = self.folder / "connect.properties"
         properties.write_text(
             PROPERTIES.format(
@@ -82,17 +100,8 @@ class Connect:
                 placeholders=self.placeholders,
             )
         )
-        self.process.start(
-            "768m", "org.apache.kafka.connect.cli.ConnectDistributed", str(properties)
-        )
-
-    def wait_until_ready(self, timeout: float = 90) -> None:
-        """Wait until it lists its connectors, which takes its whole start.
-
-        Raises:
-            UserError: it ended, or takes too long.
-        """
-        self.process.wait_until_answers(f"{self.url}/connectors", timeout)
+        main = "org.apache.kafka.connect.cli.ConnectDistributed"
+        return java_command("768m", mark, main, str(properties))
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Call the REST interface.
@@ -124,32 +133,35 @@ class Connect:
 
     def states(self) -> dict[str, ConnectorState]:
         """How every connector does."""
-        return {
-            name: ConnectorState(
-                connector=entry["status"]["connector"]["state"],
-                tasks=[task["state"] for task in entry["status"]["tasks"]],
-                trace=next(
-                    (
-                        task["trace"]
-                        for task in [
-                            entry["status"]["connector"],
-                            *entry["status"]["tasks"],
-                        ]
-                        if task.get("trace")
-                    ),
-                    "",
-                ),
+        found = {}
+        for name, entry in self.ask("GET", "/connectors?expand=status").items():
+            connector, tasks = entry["status"]["connector"], entry["status"]["tasks"]
+            traces = [part["trace"] for part in (connector, *tasks) if part.get("trace")]
+            found[name] = ConnectorState(
+                connector=connector["state"],
+                tasks=[task["state"] for task in tasks],
+                trace=next(iter(traces), ""),
             )
-            for name, entry in self.ask("GET", "/connectors?expand=status").items()
-        }
+        return found
 
-    def stop(self, name: str) -> None:
+    def pause(self, name: str) -> None:
+        """Have a connector read no further, and wait until it does not."""
+        self._move(name, "pause", {"PAUSED"})
+
+    def resume(self, name: str) -> None:
+        """Have a paused connector go on, and wait until it does."""
+        self._move(name, "resume", {"RUNNING"})
+
+    def halt(self, name: str) -> None:
         """Stop a connector, which keeps its offsets, and wait until its tasks are gone."""
-        self.ask("PUT", f"/connectors/{name}/stop")
+        self._move(name, "stop", set())
+
+    def _move(self, name: str, verb: str, states: set[str]) -> None:
+        self.ask("PUT", f"/connectors/{name}/{verb}")
         wait_until(
-            lambda: not self.states()[name].tasks,
-            SECONDS_TO_ANSWER,
-            f"{name} does not stop",
+            lambda: set(self.states()[name].tasks) == states,
+            2 * SECONDS_TO_ANSWER,
+            f"{name} does not {verb}",
         )
 
     def remove(self, name: str) -> None:
@@ -158,6 +170,6 @@ class Connect:
         Connect keeps the offsets otherwise, and a connector of the same name that comes
         later, with a slot of its own, would go on at a place that the slot does not have.
         """
-        self.stop(name)
+        self.halt(name)
         self.ask("DELETE", f"/connectors/{name}/offsets")
         self.ask("DELETE", f"/connectors/{name}")

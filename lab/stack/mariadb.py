@@ -6,16 +6,15 @@ import contextlib
 import os
 import pwd
 import shutil
-import signal
 import subprocess
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pymysql
 
-from cdc_lakehouse.errors import TransientError, UserError
-from lab.stack.server import DatabaseServer
+from cdc_lakehouse.errors import UserError
+from lab.stack.processes import Part
 
 SUPERUSER = "root"
 RIGHTS = Path(__file__).parents[2] / "connectors/mariadb/replication.sql"
@@ -51,11 +50,18 @@ def replication_rights(database: str, password: str) -> list[str]:
     return statements(script)
 
 
-class MariaDBServer(DatabaseServer):
-    """One server; its folder outlives it."""
+class MariaDBServer(Part):
+    """One server; its folder outlives it.
+
+    Args:
+        folder: keeps ``data/``; made when the server first starts.
+        port: on 127.0.0.1, the only address it listens on.
+        password: the superuser's, set when the folder is made.
+        settings: more settings, or others than ``SETTINGS``.
+    """
 
     # What Debezium needs of a server (docs/sources.md says why), and where it listens.
-    SETTINGS: ClassVar = {
+    SETTINGS: ClassVar[Mapping[str, str]] = {
         "server_id": "1",
         "log_bin": BINLOG,
         "binlog_format": "ROW",
@@ -66,48 +72,26 @@ class MariaDBServer(DatabaseServer):
         "skip_name_resolve": "1",
     }
 
-    def start(self, timeout: float = 60) -> None:
-        """Start the server, and make its folder first where there is none.
+    def __init__(
+        self,
+        folder: Path,
+        port: int,
+        password: str,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(folder.parent, folder.name, port, self._server)
+        self.folder = folder.absolute()
+        self.data = self.folder / "data"
+        self.mark = f"--datadir={self.data}"
+        self.password = password
+        self.settings = {**self.SETTINGS, **(settings or {})}
 
-        Raises:
-            UserError: no MariaDB, or the server ended; the message has its last words.
-            TransientError: it takes too long.
-        """
-        if self._process is not None and self._process.poll() is None:
-            return
-        server = find_binary("mariadbd")
-        self._make_folder()
-        # No file but its own: a machine's settings are another server's.
-        command = [server, "--no-defaults", f"--datadir={self.data}", f"--port={self.port}"]
-        command += [f"--socket={self.folder}/server.sock", f"--log-error={self.log}"]
-        command += [f"--pid-file={self.folder}/server.pid", *self._run_as()]
-        command += [
-            f"--{name.replace('_', '-')}={its}" for name, its in self.settings.items()
-        ]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            start_new_session=True,  # Ctrl-C is the caller's, not the server's
-        )
-        deadline = time.monotonic() + timeout
-        while not self._answers():
-            if self._process.poll() is not None:
-                raise UserError(f"MariaDB did not start: {self._last_words()}")
-            if time.monotonic() > deadline:
-                self.stop()
-                raise TransientError(f"MariaDB is not ready after {timeout:.0f} s")
-            time.sleep(0.05)
-
-    def stop(self, timeout: float = 60) -> None:
-        """End the server: sessions are cut off, what they committed is kept."""
-        self._end(signal.SIGTERM, timeout)
-
-    def kill(self) -> None:
-        """End the server as a crash does."""
-        self._end(signal.SIGKILL, 10)
+    def is_ready(self) -> bool:
+        """Whether it lets its superuser in."""
+        with contextlib.suppress(pymysql.err.OperationalError):
+            self.connect(connect_timeout=1).close()
+            return True
+        return False
 
     def connect(self, **overrides: Any) -> Any:
         """A PyMySQL connection, in UTC; as the superuser by default."""
@@ -136,17 +120,29 @@ class MariaDBServer(DatabaseServer):
                 rows = list(cursor.fetchall())
         return rows
 
+    def _server(self, mark: str) -> list[str]:
+        """Its command; makes its folder first where there is none."""
+        self._make_folder()
+        # No file but its own: a machine's settings are another server's.
+        command = [find_binary("mariadbd"), "--no-defaults", mark, *self._user()]
+        command += [f"--port={self.port}", f"--socket={self.folder}/server.sock"]
+        return command + [
+            f"--{name.replace('_', '-')}={its}" for name, its in self.settings.items()
+        ]
+
     def _make_folder(self) -> None:
         """Install beside the data folder, then rename: a broken one is never used."""
         if self.data.exists():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._hand_over(self.folder)
+        if os.geteuid() == 0:
+            user = pwd.getpwnam(SYSTEM_USER)
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
         part = self.folder / "data.part"
         shutil.rmtree(part, ignore_errors=True)
         command = [find_binary("mariadb-install-db"), "--no-defaults", f"--datadir={part}"]
         command += ["--auth-root-authentication-method=normal", "--skip-test-db"]
-        command += ["--skip-name-resolve", *self._run_as()]
+        command += ["--skip-name-resolve", *self._user()]
         answer = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
         if answer.returncode != 0:
             shutil.rmtree(part, ignore_errors=True)
@@ -165,7 +161,7 @@ class MariaDBServer(DatabaseServer):
             for host in ("localhost", "127.0.0.1")
         ]
         command = [find_binary("mariadbd"), "--no-defaults", "--bootstrap"]
-        command += [f"--datadir={data}", *self._run_as()]
+        command += [f"--datadir={data}", *self._user()]
         answer = subprocess.run(
             command,
             input="".join(f"{statement}\n" for statement in statements),
@@ -177,37 +173,6 @@ class MariaDBServer(DatabaseServer):
             shutil.rmtree(data, ignore_errors=True)
             raise UserError(f"MariaDB set no password: {answer.stderr.strip()[-2000:]}")
 
-    def _answers(self) -> bool:
-        try:
-            self.connect(connect_timeout=1).close()
-        except pymysql.err.OperationalError:
-            return False
-        return True
-
-    def _end(self, number: signal.Signals, timeout: float) -> None:
-        if self._process is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, number)
-        try:
-            self._process.wait(timeout)
-        except subprocess.TimeoutExpired as error:
-            raise TransientError(
-                f"MariaDB (process {self._process.pid}) does not stop; see {self.log}"
-            ) from error
-
-    def _last_words(self) -> str:
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        lines = text.splitlines()
-        errors = [line for line in lines if "[ERROR]" in line]
-        said = errors[-2:] or lines[-1:]
-        return f"{' '.join(said)} (see {self.log})"
-
-    def _hand_over(self, path: Path) -> None:
-        if os.geteuid() == 0:
-            user = pwd.getpwnam(SYSTEM_USER)
-            os.chown(path, user.pw_uid, user.pw_gid)
-
-    def _run_as(self) -> list[str]:
+    def _user(self) -> list[str]:
         """MariaDB does not run as root: it takes a user's name."""
         return [f"--user={SYSTEM_USER}"] if os.geteuid() == 0 else []

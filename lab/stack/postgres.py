@@ -9,16 +9,15 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg2
 
-from cdc_lakehouse.errors import TransientError, UserError
+from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.folders import make_elsewhere
-from lab.stack.server import DatabaseServer
+from lab.stack.processes import Part, wait_until
 
 OLDEST = 15
 SUPERUSER = "postgres"
@@ -42,20 +41,20 @@ def find_binaries(version: int | None = None) -> Path:
         for folder in candidates
         if (folder / "initdb").exists() and (folder / "postgres").exists()
     }
-    if not versions or max(versions.values()) < OLDEST:
-        older = f" (found only version {max(versions.values())})" if versions else ""
+    fitting = {
+        folder: its
+        for folder, its in versions.items()
+        if (its >= OLDEST if version is None else its == version)
+    }
+    if not fitting:
+        wanted = f"{OLDEST} or newer" if version is None else version
+        others = f" (found only version {max(versions.values())})" if versions else ""
+        package = "postgresql" if version is None else f"postgresql-{version}"
         raise UserError(
-            f"no PostgreSQL {OLDEST} or newer on this machine{older};"
-            " install one: apt-get install postgresql"
+            f"no PostgreSQL {wanted} on this machine{others};"
+            f" install it: apt-get install {package}"
         )
-    if version is not None:
-        versions = {folder: its for folder, its in versions.items() if its == version}
-    if not versions:
-        raise UserError(
-            f"no PostgreSQL {version} on this machine;"
-            f" install it: apt-get install postgresql-{version}"
-        )
-    return max(versions, key=lambda folder: versions[folder])
+    return max(fitting, key=lambda folder: fitting[folder])
 
 
 def _version(postgres: Path) -> int:
@@ -65,16 +64,23 @@ def _version(postgres: Path) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-class PostgresServer(DatabaseServer):
+class PostgresServer(Part):
     """One server; the folder outlives it, and other processes may stop it.
 
     Where root's server has a folder that the server's user cannot enter, as below
     ``/root``, the folder is made elsewhere, and a link to it takes its place.
+
+    Args:
+        folder: keeps ``data/``; made when the server first starts.
+        port: on 127.0.0.1, the only address it listens on.
+        password: the superuser's, set when the folder is made.
+        settings: more settings, or others than ``SETTINGS``.
     """
 
+    STOP = signal.SIGINT  # sessions are cut off, what they committed is kept
     # Every one is given on the command line, so that a folder of an older version of this
     # project starts with them, too.
-    SETTINGS: ClassVar = {
+    SETTINGS: ClassVar[Mapping[str, str]] = {
         "wal_level": "logical",
         "max_replication_slots": "10",
         "max_wal_senders": "10",
@@ -92,41 +98,51 @@ class PostgresServer(DatabaseServer):
         password: str,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(folder, port, password, settings)
-        self._link = self.folder
+        super().__init__(folder.parent, folder.name, port, self._server)
+        self.password = password
+        self.settings = {**self.SETTINGS, **(settings or {})}
+        self._link = folder.absolute()
         self._follow_link()
 
-    def start(self, timeout: float = 60) -> None:
+    def start(self) -> None:
         """Start the server, and make its folder first where there is none.
 
         Raises:
-            UserError: no PostgreSQL, a port in use, a folder that its user cannot
-                enter, another password than the folder was made with.
+            UserError: no PostgreSQL, or a folder that its user cannot enter.
         """
-        if self.is_running():
+        if self.pid() is not None:
             return
-        binaries = self.find_binaries()
-        self._make_folder(binaries)
-        self._clear_up_after_a_crash()
-        options = [f"{name}={value}" for name, value in self.settings.items()]
-        command = [str(binaries / "postgres"), "-D", str(self.data), "-p", str(self.port)]
-        command += [word for option in options for word in ("-c", option)]
-        with self.log.open("ab") as log:
-            begin = log.tell()
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                start_new_session=True,  # Ctrl-C is the caller's, not the server's
-                **self._run_as(),
-            )
+        self._make_folder(self.find_binaries())
+        self._wait_until_gone()
+        (self.data / "postmaster.pid").unlink(missing_ok=True)  # a crashed server's
+        super().start()
+
+    def is_ready(self) -> bool:
+        """Whether the server has written so: to connect might reach another's port.
+
+        Raises:
+            UserError: its folder was made with another password.
+        """
         try:
-            self._wait_until_ready(begin, timeout)
-        except BaseException:
-            self.stop()
-            raise
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        if [line.strip() for line in lines[7:8]] != ["ready"]:
+            return False
+        try:
+            self.connect(connect_timeout=10).close()
+        except psycopg2.OperationalError as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"no session on the server of {self.folder}: {reason}; if the folder was"
+                f" made with another password for {SUPERUSER}, give that, or remove it"
+            ) from error
+        return True
+
+    def _server(self, mark: str) -> list[str]:
+        options = [f"{name}={value}" for name, value in self.settings.items()]
+        command = [str(self.find_binaries() / "postgres"), "-D", mark, "-p", str(self.port)]
+        return command + [word for option in options for word in ("-c", option)]
 
     def find_binaries(self) -> Path:
         """The version that made the data, which no other reads; without data the newest.
@@ -159,37 +175,12 @@ class PostgresServer(DatabaseServer):
                 f" set LAKE_ROOT to a folder elsewhere, or: chmod o+x {closed}"
             )
 
-    def stop(self, timeout: float = 60) -> None:
-        """End the server: sessions are cut off, what they committed is kept."""
-        pid = self.pid()
-        if pid is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGINT)
-        if not self._wait_until_gone(timeout):
-            raise UserError(f"PostgreSQL (process {pid}) does not stop; see {self.log}")
-
     def kill(self) -> None:
         """End the server as a crash does, with all its processes."""
         for process in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        self._wait_until_gone(10)
-
-    def is_running(self) -> bool:
-        """Whether the folder's server runs, whoever started it."""
-        return self.pid() is not None
-
-    def pid(self) -> int | None:
-        """The server's process, if it runs."""
-        if self._process is not None and self._process.poll() is None:
-            return self._process.pid
-        try:
-            pid = int((self.data / "postmaster.pid").read_text().split()[0])
-        except (OSError, ValueError, IndexError):
-            return None
-        # A crashed server leaves the file, and another process may get its number.
-        return pid if pid in self._processes() else None
+        self._wait_until_gone()
 
     def connect(self, **overrides: Any) -> Any:
         """A psycopg2 connection, by default as the superuser to ``postgres``."""
@@ -216,9 +207,12 @@ class PostgresServer(DatabaseServer):
         self._hand_over(self.folder)
         part = self.folder / "data.part"
         shutil.rmtree(part, ignore_errors=True)
-        with self._password_file() as password_file:
+        with tempfile.NamedTemporaryFile("w", dir=self.folder) as file:  # mode 600
+            file.write(f"{self.password}\n")
+            file.flush()
+            self._hand_over(Path(file.name))
             command = [str(binaries / "initdb"), "--pgdata", str(part)]
-            command += ["--username", SUPERUSER, "--pwfile", str(password_file)]
+            command += ["--username", SUPERUSER, "--pwfile", file.name]
             command += ["--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale"]
             answer = subprocess.run(
                 command, cwd=self.folder, capture_output=True, text=True, **self._run_as()
@@ -231,7 +225,7 @@ class PostgresServer(DatabaseServer):
     def _follow_link(self) -> None:
         self.folder = self._link.resolve() if self._link.is_symlink() else self._link
         self.data = self.folder / "data"
-        self.log = self.folder / "server.log"
+        self.mark = str(self.data)
 
     def _closed_folder(self) -> Path | None:
         """The first folder on the way that the server's user cannot enter."""
@@ -243,76 +237,17 @@ class PostgresServer(DatabaseServer):
                 return folder
         return None
 
-    @contextlib.contextmanager
-    def _password_file(self) -> Iterator[Path]:
-        """The superuser's password in a file that nobody else can read, for ``initdb``."""
-        handle, name = tempfile.mkstemp(dir=self.folder)  # mode 600
-        path = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(self.password + "\n")
-            self._hand_over(path)
-            yield path
-        finally:
-            path.unlink()
+    def _wait_until_gone(self) -> None:
+        """Wait for the processes of a server that crashed.
 
-    def _wait_until_ready(self, log_begin: int, timeout: float) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + timeout
-        while not self._says_ready():
-            if self._process.poll() is not None:
-                raise UserError(f"PostgreSQL did not start: {self._last_words(log_begin)}")
-            if time.monotonic() > deadline:
-                raise TransientError(
-                    f"PostgreSQL is not ready after {timeout:.0f} s:"
-                    f" {self._last_words(log_begin)}"
-                )
-            time.sleep(0.05)
-        try:
-            self.connect(connect_timeout=10).close()
-        except psycopg2.OperationalError as error:
-            reason = " ".join(str(error).split())
-            raise UserError(
-                f"no session on the server of {self.folder}: {reason}; if the folder was"
-                f" made with another password for {SUPERUSER}, give that, or remove it"
-            ) from error
-
-    def _says_ready(self) -> bool:
-        """Whether the server has written so: to connect might reach another's port."""
-        try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
-        except OSError:
-            return False
-        return [line.strip() for line in lines[7:8]] == ["ready"]
-
-    def _last_words(self, log_begin: int) -> str:
-        """What the log says since this start: why, if it says so."""
-        with self.log.open("rb") as log:
-            log.seek(log_begin)
-            lines = log.read().decode("utf-8", errors="replace").splitlines()
-        errors = [line for line in lines if "FATAL" in line or "ERROR" in line]
-        hints = [line for line in lines if "could not bind" in line]
-        said = [*hints, *reversed(errors), *lines[-1:]]
-        return f"{said[0]} (see {self.log})" if said else f"see {self.log}"
-
-    def _clear_up_after_a_crash(self) -> None:
-        """Remove the file of a server that is gone, once the last of its processes is."""
-        if not self._wait_until_gone(10):
-            raise UserError(
-                f"processes of a crashed server still work on {self.data}:"
-                f" {', '.join(map(str, self._processes()))}; end them first"
-            )
-        (self.data / "postmaster.pid").unlink(missing_ok=True)
-
-    def _wait_until_gone(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        while self._processes():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.02)
-        if self._process is not None:
-            self._process.wait()
-        return True
+        Raises:
+            TransientError: they do not end.
+        """
+        wait_until(
+            lambda: not self._processes(),
+            10,
+            f"processes of a crashed server still work on {self.data}; end them first",
+        )
 
     def _processes(self) -> list[int]:
         """All processes of the folder's server: their working folder is its data."""

@@ -7,9 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import click
+
 from cdc_lakehouse.errors import UserError
 from ingest.status import LakeStatus, lake_status
-from lab.stack.stack import Slot, Stack
+from lab.stack.northwind import NorthwindStack, Slot
+from lab.stack.processes import HOST
+from lab.stack.stack import Stack
 
 Row = dict[str, Any]
 
@@ -34,7 +38,7 @@ class Status:
     problems: list[str]
 
 
-def read_status(stack: Stack) -> Status:
+def read_status(stack: NorthwindStack) -> Status:
     """Ask every part that runs; what does not answer is among the problems."""
     parts, lake = read_parts(stack), lake_status(str(stack.root))
     # Where to ask, only a complete stack knows.
@@ -52,13 +56,7 @@ def read_status(stack: Stack) -> Status:
     if "broker" in running:
         with _noted(problems):
             partitions = _read_partitions(stack, lake)
-    return Status(
-        parts,
-        connectors,
-        partitions,
-        lake,
-        problems,
-    )
+    return Status(parts, connectors, partitions, lake, problems)
 
 
 @contextmanager
@@ -71,25 +69,29 @@ def _noted(problems: list[str]) -> Iterator[None]:
 
 def read_parts(stack: Stack) -> list[Row]:
     """What runs where."""
-    ports = {
-        "postgres": stack.ports.postgres,
-        "broker": stack.ports.kafka,
-        "connect": stack.ports.connect,
-    }
     return [
         {
             "part": name,
             "state": "up" if pid else "down",
-            "address": f"127.0.0.1:{ports[name]}" if pid and ports[name] else None,
+            "address": f"{HOST}:{part.port}" if pid and part.port else None,
             "pid": pid,
-            "log": str(stack.logs()[name]),
+            "log": str(part.log),
         }
-        for name, pid in stack.pids().items()
+        for name, part in stack.parts.items()
+        for pid in [part.pid()]
     ]
 
 
+def stop(stack: Stack) -> None:
+    """End a stack, and say what ran."""
+    ran = stack.running()
+    for name in stack.stop():
+        click.echo(f"{name} did not end by itself and was killed")
+    click.echo(f"stopped: {', '.join(ran)}" if ran else "nothing ran")
+
+
 def _read_connectors(
-    stack: Stack, slots: dict[str, Slot], problems: list[str]
+    stack: NorthwindStack, slots: dict[str, Slot], problems: list[str]
 ) -> list[Row]:
     found: list[Row] = []
     for name, state in sorted(stack.connect.states().items()):
@@ -108,7 +110,7 @@ def _read_connectors(
     return found
 
 
-def _read_partitions(stack: Stack, lake: LakeStatus) -> list[Row]:
+def _read_partitions(stack: NorthwindStack, lake: LakeStatus) -> list[Row]:
     found: list[Row] = []
     for name, end in sorted(stack.topic_ends().items()):
         held = lake.offsets.get(name, -1) + 1

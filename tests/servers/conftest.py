@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from lab.stack import jars
+from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import PostgresServer, find_binaries
-from lab.stack.stack import Ports, Stack
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
 from tests.support.ports import free_port
@@ -49,23 +48,21 @@ def fast_stack() -> Iterator[None]:
     """The PostgreSQL of every stack in this process runs without fsync."""
     with pytest.MonkeyPatch.context() as patch:
         fast: Any = partial(PostgresServer, settings=FAST_POSTGRES)
-        patch.setattr("lab.stack.stack.PostgresServer", fast)
+        patch.setattr("lab.stack.northwind.PostgresServer", fast)
         yield
 
 
-def start_stack(stack: Stack, hold_back: int | None = None) -> None:
+def start_stack(stack: NorthwindStack, hold_back: int | None = None) -> None:
     """Start a stack for the first time, at ports that it finds again after a kill."""
-    stack.start(
-        hold_back=hold_back, ports={port.name: free_port() for port in fields(Ports)}
-    )
+    stack.start(hold_back=hold_back, ports={name: free_port() for name in stack.PORTS})
 
 
 @pytest.fixture(scope="session")
 def started_stack(
     servers: None, fast_stack: None, stack_root: Path
-) -> Iterator[tuple[Stack, dict[str, int]]]:
+) -> Iterator[tuple[NorthwindStack, dict[str, int]]]:
     """A stack that streams, without order 11075, and the ends of its topics at first."""
-    stack = Stack(stack_root)
+    stack = NorthwindStack(stack_root)
     try:
         start_stack(stack, hold_back=11075)
         stack.wait_until_caught_up()
@@ -75,13 +72,13 @@ def started_stack(
 
 
 @pytest.fixture(scope="session")
-def stack(started_stack: tuple[Stack, dict[str, int]]) -> Stack:
+def stack(started_stack: tuple[NorthwindStack, dict[str, int]]) -> NorthwindStack:
     """The stack that most modules of this tier share."""
     return started_stack[0]
 
 
 @pytest.fixture(scope="session")
-def first_ends(started_stack: tuple[Stack, dict[str, int]]) -> dict[str, int]:
+def first_ends(started_stack: tuple[NorthwindStack, dict[str, int]]) -> dict[str, int]:
     """The ends of the stack's topics after its snapshot."""
     return started_stack[1]
 

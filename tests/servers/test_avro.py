@@ -16,9 +16,9 @@ import requests
 
 from ingest.topics import read_topics
 from lab.stack import jars
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
 from lab.stack.registry import SchemaRegistry
-from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.servers.conftest import start_stack
 from tests.support.lake import Ingested, Lake
@@ -110,7 +110,7 @@ WAYS: dict[str, tuple[str, dict[str, str | None], Framing]] = {
 }
 
 
-def run_sql(stack: Stack, script: str) -> None:
+def run_sql(stack: NorthwindStack, script: str) -> None:
     """Run the statements of a script, each in a transaction of its own."""
     with closing(stack.connect_to_source()) as connection:
         connection.autocommit = True
@@ -121,11 +121,11 @@ def run_sql(stack: Stack, script: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[Stack]:
+def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[NorthwindStack]:
     """A stack of this module's own, as it changes tables and connectors."""
     root = stack_root / "avro"
     root.mkdir()
-    stack = Stack(root)
+    stack = NorthwindStack(root)
     try:
         start_stack(stack)
         yield stack
@@ -134,7 +134,7 @@ def stack(servers: None, fast_stack: None, stack_root: Path) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def registry(stack: Stack) -> Iterator[SchemaRegistry]:
+def registry(stack: NorthwindStack) -> Iterator[SchemaRegistry]:
     with required():
         jars.fetch("registry")
     registry = SchemaRegistry(stack.folder, free_port())
@@ -153,11 +153,15 @@ def registry(stack: Stack) -> Iterator[SchemaRegistry]:
             timeout=30,
         ).raise_for_status()
     yield registry
-    registry.process.kill()
+    registry.kill()
 
 
 def configuration(
-    stack: Stack, registry: SchemaRegistry, name: str, prefix: str, framing: Framing
+    stack: NorthwindStack,
+    registry: SchemaRegistry,
+    name: str,
+    prefix: str,
+    framing: Framing,
 ) -> dict[str, str]:
     """A source's file in Avro, as another connector beside the one in JSON."""
     settings = {"apicurio.registry.url": registry.url, **framing.settings}
@@ -175,7 +179,7 @@ def configuration(
     }
 
 
-def register(stack: Stack, configs: dict[str, dict[str, str]]) -> None:
+def register(stack: NorthwindStack, configs: dict[str, dict[str, str]]) -> None:
     """Register connectors, and wait until Kafka has what they read first.
 
     One after another: the registry's database in memory fails where two register their
@@ -186,7 +190,7 @@ def register(stack: Stack, configs: dict[str, dict[str, str]]) -> None:
         _wait_until_caught_up(stack, name, config["slot.name"])
 
 
-def _wait_until_caught_up(stack: Stack, name: str, slot: str) -> None:
+def _wait_until_caught_up(stack: NorthwindStack, name: str, slot: str) -> None:
     """Wait until a connector streams, and with that until its snapshot has ended.
 
     PostgreSQL shows a table that ALTER TABLE rewrites as empty to a snapshot that began
@@ -213,7 +217,7 @@ def _wait_until_caught_up(stack: Stack, name: str, slot: str) -> None:
         wait_until(lambda: is_confirmed(end), 120, f"{name} has not caught up", 0.2)
 
 
-def ingest(stack: Stack, lake: Lake, topics: list[str], *options: str) -> Ingested:
+def ingest(stack: NorthwindStack, lake: Lake, topics: list[str], *options: str) -> Ingested:
     servers = ("--bootstrap-servers", stack.bootstrap_servers)
     return lake.ingest_kafka(*servers, "--topic", *topics, *options)
 
@@ -243,7 +247,9 @@ AVRO_TOPICS = [f"avro.datalake.{table}" for table in CAPTURED]
 
 @pytest.fixture(scope="module")
 def topics(
-    stack: Stack, registry: SchemaRegistry, tmp_path_factory: pytest.TempPathFactory
+    stack: NorthwindStack,
+    registry: SchemaRegistry,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """The file of the topics that two connectors write in Avro, whose snapshots ended."""
     register(
@@ -263,7 +269,7 @@ def topics(
 
 @pytest.mark.smoke
 def test_snapshot_and_changes_in_avro_reach_silver(
-    stack: Stack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
+    stack: NorthwindStack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
 ) -> None:
     run_sql(
         stack,
@@ -289,7 +295,7 @@ def test_snapshot_and_changes_in_avro_reach_silver(
 
 @pytest.fixture(scope="module")
 def northwind(
-    stack: Stack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
+    stack: NorthwindStack, registry: SchemaRegistry, topics: Path, new_lake: NewLake
 ) -> Northwind:
     run_sql(stack, CHANGES)
     stack.wait_until_caught_up()
@@ -327,7 +333,7 @@ def test_schema_evolves_in_the_middle_of_a_topic_in_one_run(northwind: Northwind
 
 @pytest.mark.parametrize("model", MODELS)
 def test_silver_is_postgresqls_and_the_same_by_json(
-    northwind: Northwind, stack: Stack, model: str
+    northwind: Northwind, stack: NorthwindStack, model: str
 ) -> None:
     with closing(stack.connect_to_source()) as connection:
         source = table_rows(connection, model)
@@ -360,7 +366,7 @@ def test_silver_is_postgresqls_and_the_same_by_json(
 
 
 def test_registry_that_is_down_delays_and_loses_nothing(
-    northwind: Northwind, stack: Stack, registry: SchemaRegistry
+    northwind: Northwind, stack: NorthwindStack, registry: SchemaRegistry
 ) -> None:
     lake, options = northwind.avro_lake, ("--topics", str(northwind.topics))
     run_sql(stack, "update datalake.products set unit_price = 19 where product_id = 1;\n")
@@ -380,7 +386,7 @@ def test_registry_that_is_down_delays_and_loses_nothing(
 
 
 def test_records_of_a_lost_registry_wait_in_the_quarantine(
-    northwind: Northwind, stack: Stack, registry: SchemaRegistry
+    northwind: Northwind, stack: NorthwindStack, registry: SchemaRegistry
 ) -> None:
     """An empty one knows no id; with the right one, they are what they would have been."""
     lake, options = northwind.avro_lake, ("--topics", str(northwind.topics))
@@ -411,7 +417,7 @@ def test_records_of_a_lost_registry_wait_in_the_quarantine(
 
 
 def test_source_may_change_from_json_to_avro(
-    northwind: Northwind, stack: Stack, registry: SchemaRegistry
+    northwind: Northwind, stack: NorthwindStack, registry: SchemaRegistry
 ) -> None:
     """The file of the project, under the same name: its topics have both then."""
     with stack.placeholders.open("a") as file:
@@ -424,7 +430,7 @@ def test_source_may_change_from_json_to_avro(
     run_sql(stack, "update datalake.products set unit_price = 21 where product_id = 3;\n")
     stack.wait_until_caught_up()
     config = stack.configuration("source-tables-avro")
-    stack.connect.stop("source-tables")
+    stack.connect.halt("source-tables")
     stack.connect.ask("PUT", "/connectors/source-tables/config", config)
     stack.connect.ask("PUT", "/connectors/source-tables/resume")
     stack.wait_until_streaming()
@@ -451,7 +457,9 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def types(stack: Stack, registry: SchemaRegistry, way: str) -> Iterator[TypesSource]:
+def types(
+    stack: NorthwindStack, registry: SchemaRegistry, way: str
+) -> Iterator[TypesSource]:
     """The types written in one way, in JSON and in Avro, from snapshot to update."""
     source = TypesSource(stack, AVRO_TYPES)
     configs: dict[str, dict[str, str]] = {}
@@ -493,7 +501,7 @@ def types(stack: Stack, registry: SchemaRegistry, way: str) -> Iterator[TypesSou
 
 def test_json_of_every_type_is_what_connect_writes(
     types: TypesSource,
-    stack: Stack,
+    stack: NorthwindStack,
     registry: SchemaRegistry,
     new_lake: NewLake,
     tmp_path: Path,

@@ -186,7 +186,7 @@ def built(cluster: Cluster, parts: list[dict[str, list[str]]]) -> Cluster:
     finally:
         job.kill()
     assert cluster.alive_workers() == 1
-    cluster.start_worker(WORKERS[0])
+    cluster.parts[WORKERS[0]].start()
     wait_until(lambda: cluster.alive_workers() == 2, 60, "the worker is not back")
     return cluster
 
@@ -219,7 +219,7 @@ def test_build_by_a_thrift_server(
                 **os.environ,
                 "LAKE_TARGET": "thrift",
                 "LAKE_SCHEMA": "by_thrift",
-                "LAKE_THRIFT_PORT": str(cluster.ports.thrift),
+                "LAKE_THRIFT_PORT": str(cluster.ports["thrift"]),
             },
             capture_output=True,
             text=True,

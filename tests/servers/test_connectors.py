@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.stack.connect import Connect
-from lab.stack.stack import CONNECTORS, Stack
+from lab.stack.northwind import CONNECTORS, NorthwindStack
 
 # Connect reads these itself; validate does not list them.
 TOPIC_CREATION = "topic.creation.default."
@@ -31,7 +31,9 @@ def unread(connect: Connect, name: str, config: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
-def test_every_setting_of_a_source_is_read_and_needed(stack: Stack, name: str) -> None:
+def test_every_setting_of_a_source_is_read_and_needed(
+    stack: NorthwindStack, name: str
+) -> None:
     config = stack.configuration(name)
     assert unread(stack.connect, name, config) == set()
     entries = validated(stack.connect, name, config)
@@ -45,7 +47,7 @@ def test_every_setting_of_a_source_is_read_and_needed(stack: Stack, name: str) -
     assert at_default <= {"key.converter", "value.converter"}
 
 
-def test_unknown_setting_is_detected(stack: Stack) -> None:
+def test_unknown_setting_is_detected(stack: NorthwindStack) -> None:
     """Debezium ignores it silently."""
     misspelt = {"skipped.operation": "none", "heartbeat.interval": "1000"}
     config = stack.configuration("source-outbox") | misspelt
@@ -53,14 +55,16 @@ def test_unknown_setting_is_detected(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
-def test_setting_that_validate_does_not_list_is_read(stack: Stack, name: str) -> None:
+def test_setting_that_validate_does_not_list_is_read(
+    stack: NorthwindStack, name: str
+) -> None:
     """Validate echoes any ``producer.override.``: the log has what the producer took.
 
     A ``topic.creation.`` setting that no broker knows fails the connector, which has
     created its topics here.
     """
     config = stack.configuration(name)
-    log = stack.logs()["connect"].read_text()
+    log = stack.connect.log.read_text()
     for key, value in config.items():
         if key.startswith(PRODUCER):
             assert f"\t{key.removeprefix(PRODUCER)} = {value}\n" in log

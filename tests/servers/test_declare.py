@@ -12,7 +12,7 @@ import pytest
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.sources.types import declared_type
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, new_project
@@ -52,7 +52,7 @@ def types() -> list[Type]:
 
 
 @pytest.fixture(scope="module")
-def source(stack: Stack, types: list[Type]) -> Iterator[TypesSource]:
+def source(stack: NorthwindStack, types: list[Type]) -> Iterator[TypesSource]:
     found = TypesSource(stack, types)
     try:
         found.create()

@@ -20,8 +20,8 @@ from typing import Any
 import pytest
 
 from lab.northwind.checks import REPLICATION_ROLE
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.records import Row
@@ -76,7 +76,7 @@ class Moment:
 class Shop(SourceDatabase):
     """A table that changes, and what it was after each commit."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: NorthwindStack) -> None:
         super().__init__(stack, NAME)
         self.random = random.Random(33)
         self.moments: list[Moment] = []
@@ -207,7 +207,7 @@ class Shop(SourceDatabase):
         self.wait_until_caught_up()
         begun = self.end()
         # A paused one reads on until its queue is full.
-        self.stack.connect.stop(NAME)
+        self.stack.connect.halt(NAME)
         self.signal()
         key, moved, *_ = self.keys()
         for column, value in (("amount", 1), ("body", self.body()), ("amount", 2)):
@@ -223,7 +223,7 @@ class Shop(SourceDatabase):
         for _ in range(5):
             self.transaction()
         expected = begun + len(self.keys()) + 10
-        self.stack.resume(NAME)
+        self.stack.connect.resume(NAME)
         wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
         self.note()
 
@@ -276,7 +276,7 @@ class Copy:
 
 
 @pytest.fixture(scope="module")
-def shop(stack: Stack) -> Iterator[Shop]:
+def shop(stack: NorthwindStack) -> Iterator[Shop]:
     shop = Shop(stack)
     try:
         shop.create()

@@ -41,7 +41,7 @@ def broker(servers: None, stack_root: Path) -> Iterator[Broker]:
     broker.start()
     broker.wait_until_ready()
     yield broker
-    broker.process.kill()
+    broker.kill()
 
 
 @pytest.fixture

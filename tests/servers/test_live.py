@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 from tests.servers.conftest import start_stack
 from tests.support.faults import (
     FAULTS,
@@ -40,7 +40,7 @@ def stack_and_lake(servers: None, fast_stack: None) -> Iterator[Pipeline]:
     """
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
-    stack = Stack(root)
+    stack = NorthwindStack(root)
     pipeline = Pipeline(stack)
     try:
         start_stack(stack)
@@ -73,7 +73,7 @@ def test_every_kind_of_change_reaches_gold_through_kills(pipeline: Pipeline) -> 
     assert values == {UNAVAILABLE}
 
 
-def update_beside_a_long_value(stack: Stack) -> None:
+def update_beside_a_long_value(stack: NorthwindStack) -> None:
     """Change a row of which PostgreSQL keeps a value apart, and sends it in no update."""
     long = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
     with closing(stack.connect_to_source()) as connection:

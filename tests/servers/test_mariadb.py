@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import tempfile
 import threading
 import time
@@ -20,8 +21,6 @@ import pytest
 from cdc_lakehouse.cli import main as connectors
 from cdc_lakehouse.errors import TRY_AGAIN
 from cdc_lakehouse.sources.types import declared_type
-from lab.stack import jars
-from lab.stack.mariadb import find_binary
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.servers.test_connectors import unread, validated
@@ -42,6 +41,7 @@ from tests.support.mariadb_source import (
     write_shop,
 )
 from tests.support.mariadb_types import TYPES
+from tests.support.ports import free_port
 from tests.support.project import PROJECT, copy_project
 from tests.support.records import Row
 from tests.support.required import required
@@ -61,19 +61,18 @@ FAULTS = ("connect", "mariadb", "spark", "broker")
 @pytest.fixture(scope="module")
 def mariadb() -> Iterator[MariaDBStack]:
     """Skips where the machine lacks what it needs; in CI that is a failure."""
-    with required():
-        find_binary("mariadbd")
-        jars.find_java()
-        jars.fetch(*jars.STACK, "mariadb")
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # MariaDB's own user must enter it
-    stack = MariaDBStack(root / "stack", "datalake")
+    stack = MariaDBStack(root, "datalake")
+    with required():
+        stack.require_programs()
     try:
-        stack.start()
+        # Each port stays free when its server is killed.
+        stack.start({name: free_port() for name in stack.PORTS})
         yield stack
     finally:
-        stack.stop()
-        root.rmdir()
+        stack.remove()
+        shutil.rmtree(root)
 
 
 def test_every_setting_of_the_connector_is_read(mariadb: MariaDBStack) -> None:
@@ -266,7 +265,7 @@ def shop(new_shop: Shop) -> Shop:
         if fault == "spark":
             kill_during_build(shop, draw)
         else:
-            shop.stack.kill(fault)
+            shop.stack.crash(fault)
             assert shop.ingest() in (0, TRY_AGAIN)  # Kafka may be on its way up
     storm.wait()
     assert storm.committed == TRANSACTIONS

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lab.northwind.checks import REPLICATION_ROLE
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support.records import UNAVAILABLE, Row
 
@@ -56,7 +56,7 @@ def hashed(text: str, salt: str = SALT) -> str:
 
 
 @contextmanager
-def cursor(stack: Stack, database: str = NAME) -> Iterator[Any]:
+def cursor(stack: NorthwindStack, database: str = NAME) -> Iterator[Any]:
     """A cursor that commits each statement."""
     with closing(stack.postgres.connect(dbname=database)) as connection:
         connection.autocommit = True
@@ -65,13 +65,13 @@ def cursor(stack: Stack, database: str = NAME) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def salt_in_a_file(stack: Stack) -> str:
+def salt_in_a_file(stack: NorthwindStack) -> str:
     """A placeholder of Connect's FileConfigProvider."""
     return f"${{file:{stack.connect.placeholders}:password}}"
 
 
 @pytest.fixture(scope="module")
-def masked(stack: Stack, salt_in_a_file: str) -> Iterator[None]:
+def masked(stack: NorthwindStack, salt_in_a_file: str) -> Iterator[None]:
     """Three tables, changed while a connector masks their columns."""
     columns = "email|phone|biography|details"
     config = stack.configuration("source-tables") | {
@@ -119,7 +119,10 @@ def slot_is(statements: Any, condition: str) -> bool:
 
 @pytest.fixture(scope="module")
 def events(
-    stack: Stack, masked: None, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+    stack: NorthwindStack,
+    masked: None,
+    new_lake: NewLake,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Events:
     tables = ("people", "authors", "logins")
     topics: Path = tmp_path_factory.mktemp(NAME) / "topics.toml"
@@ -178,6 +181,6 @@ def test_key_is_not_hashed_in_kafkas_key(events: Events, salt_in_a_file: str) ->
     assert row["login"] == hashed("ann", salt_in_a_file)
 
 
-def test_connect_shows_the_salt(stack: Stack, masked: None) -> None:
+def test_connect_shows_the_salt(stack: NorthwindStack, masked: None) -> None:
     shown = stack.connect.ask("GET", f"/connectors/{NAME}/config")
     assert f"column.mask.hash.v2.SHA-256.with.salt.{SALT}" in shown

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from cdc_lakehouse.cli import main
+from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import SUPERUSER
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import copy_project
@@ -130,7 +130,7 @@ class Copy:
 
 @pytest.fixture(scope="module")
 def copy(
-    stack: Stack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+    stack: NorthwindStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Copy]:
     """After the snapshot."""
     source = SourceDatabase(stack, NAME)
@@ -158,7 +158,7 @@ def copy(
         with pytest.MonkeyPatch.context() as patch:
             for name, value in {
                 "PGHOST": "127.0.0.1",
-                "PGPORT": str(stack.ports.postgres),
+                "PGPORT": str(stack.postgres.port),
                 "PGDATABASE": NAME,
                 "PGUSER": SUPERUSER,
                 "PGPASSWORD": stack.postgres.password,

@@ -62,6 +62,7 @@ def folder() -> Iterator[Path]:
 def server(folder: Path) -> Iterator[PostgresServer]:
     server = PostgresServer(folder / "server", free_port(), PASSWORD, SETTINGS)
     server.start()
+    server.wait_until_ready()
     yield server
     server.stop()
 

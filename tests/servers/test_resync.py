@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.errors import TRY_AGAIN
+from lab.stack.northwind import DATABASE, NorthwindStack
 from lab.stack.postgres import SUPERUSER
 from lab.stack.processes import wait_until
-from lab.stack.stack import DATABASE, Stack
 from tests.servers.conftest import start_stack
 from tests.support.faults import assert_equal_to_source
 from tests.support.pipeline import Pipeline
@@ -40,7 +40,7 @@ def pipeline(servers: None, fast_stack: None) -> Iterator[Pipeline]:
     """A stack of this module's own; its lake is empty at first."""
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
-    stack = Stack(root)
+    stack = NorthwindStack(root)
     pipeline = Pipeline(stack, resyncs=True)
     try:
         start_stack(stack)
@@ -54,7 +54,7 @@ def resync(pipeline: Pipeline, *arguments: str) -> subprocess.Popen[str]:
     """Start the command."""
     source = {
         "PGHOST": "127.0.0.1",
-        "PGPORT": str(pipeline.stack.ports.postgres),
+        "PGPORT": str(pipeline.stack.postgres.port),
         "PGDATABASE": DATABASE,
         "PGUSER": SUPERUSER,
         "PGPASSWORD": pipeline.stack.postgres.password,
@@ -84,13 +84,13 @@ def lines_of_product_11(pipeline: Pipeline) -> int:
     return len([row for row in rows if row["product_id"] == 11 and not row["is_deleted"]])
 
 
-def execute(stack: Stack, *statements: str) -> None:
+def execute(stack: NorthwindStack, *statements: str) -> None:
     with closing(stack.connect_to_source()) as connection, connection:
         for statement in statements:
             connection.cursor().execute(statement)
 
 
-def delete_without_slot(stack: Stack) -> None:
+def delete_without_slot(stack: NorthwindStack) -> None:
     """Delete lines, and every row of a table, while no slot keeps the changes."""
     stack.connect.remove("source-tables")
     execute(
@@ -189,7 +189,7 @@ def test_a_table_that_is_not_captured(
 
 
 def test_a_connector_that_does_not_run(pipeline: Pipeline) -> None:
-    pipeline.stack.connect.stop("source-tables")
+    pipeline.stack.connect.halt("source-tables")
     try:
         code, said = run_resync(pipeline, "datalake.shippers")
     finally:
@@ -205,7 +205,7 @@ def test_a_connector_that_ignores_signals(pipeline: Pipeline) -> None:
     config = stack.configuration("source-tables")
     del config["signal.data.collection"]
     # Its old task must be gone, or the command finds the slot between two tasks.
-    stack.connect.stop("source-tables")
+    stack.connect.halt("source-tables")
     stack.connect.ask("PUT", "/connectors/source-tables/config", config)
     stack.connect.ask("PUT", "/connectors/source-tables/resume")
     stack.wait_until_streaming()

@@ -102,6 +102,7 @@ def server() -> Iterator[PostgresServer]:
     server = PostgresServer(folder / "server", free_port(), PASSWORD, FAST_POSTGRES)
     server.start()
     try:
+        server.wait_until_ready()
         yield server
     finally:
         server.stop()

@@ -16,8 +16,8 @@ import pytest
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.folders import MARKER
 from lab.stack.__main__ import main
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.support.project import PROJECT
 
 OUTBOX = "demo.datalake.cdc_events/0"
@@ -25,18 +25,18 @@ ORDERS = "demo.datalake.orders/0"
 PARTS = ("connect", "broker", "postgres")
 
 
-def run_sql(stack: Stack, statement: str) -> None:
+def run_sql(stack: NorthwindStack, statement: str) -> None:
     with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
         connection.autocommit = True
         cursor.execute("set search_path = datalake")
         cursor.execute(statement)
 
 
-def change_an_order(stack: Stack) -> None:
+def change_an_order(stack: NorthwindStack) -> None:
     run_sql(stack, "update orders set freight = freight + 1 where order_id = 10248")
 
 
-def settled_ends(stack: Stack) -> dict[str, int]:
+def settled_ends(stack: NorthwindStack) -> dict[str, int]:
     """The ends of the topics once nothing of an earlier test is in flight."""
     # After a crash a connector sends its last change again: before this one.
     change_an_order(stack)
@@ -59,7 +59,7 @@ def processes_of(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def at_stack(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> Stack:
+def at_stack(stack: NorthwindStack, monkeypatch: pytest.MonkeyPatch) -> NorthwindStack:
     """The stack that the command line finds."""
     monkeypatch.setenv("LAKE_ROOT", str(stack.root))
     return stack
@@ -78,7 +78,7 @@ def other_root(
 
 
 def test_status_reports_every_part(
-    at_stack: Stack, first_ends: dict[str, int], capsys: pytest.CaptureFixture[str]
+    at_stack: NorthwindStack, first_ends: dict[str, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert first_ends[ORDERS] == 829
     end = settled_ends(at_stack)[ORDERS]
@@ -94,7 +94,7 @@ def test_status_reports_every_part(
     assert re.search(rf"^{ORDERS} +{end:,} +0 +{end:,}$", output, re.MULTILINE)
 
 
-def test_value_over_a_megabyte_arrives(stack: Stack) -> None:
+def test_value_over_a_megabyte_arrives(stack: NorthwindStack) -> None:
     before = settled_ends(stack)
     # Random digits: even compressed they exceed Kafka's own limit.
     long = "select string_agg(md5(random()::text), '') from generate_series(1, 80000)"
@@ -106,7 +106,7 @@ def test_value_over_a_megabyte_arrives(stack: Stack) -> None:
     assert after[OUTBOX] == before[OUTBOX] + 2
 
 
-def test_secrets_are_in_no_log_and_no_command_line(stack: Stack) -> None:
+def test_secrets_are_in_no_log_and_no_command_line(stack: NorthwindStack) -> None:
     passwords = [(stack.secrets / name).read_text() for name in ("postgres", "debezium")]
     assert all(len(password) >= 32 for password in passwords)
     assert all(file.stat().st_mode & 0o777 == 0o600 for file in stack.secrets.iterdir())
@@ -114,14 +114,14 @@ def test_secrets_are_in_no_log_and_no_command_line(stack: Stack) -> None:
 
     config = stack.connect.ask("GET", "/connectors/source-outbox")
     shown = [str(config), *processes_of(stack.folder)]
-    shown += [log.read_text(errors="replace") for log in stack.logs().values()]
+    shown += [part.log.read_text(errors="replace") for part in stack.parts.values()]
     shown += [file.read_text() for file in stack.folder.glob("*.properties")]
     assert config["config"]["database.password"].startswith("${file:")
     assert not any(password in text for password in passwords for text in shown)
 
 
-def test_only_this_machine_reaches_it(stack: Stack) -> None:
-    wanted = {f"{port:04X}" for port in vars(stack.ports).values()}
+def test_only_this_machine_reaches_it(stack: NorthwindStack) -> None:
+    wanted = {f"{port:04X}" for port in stack.ports.values()}
     listening = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
@@ -132,7 +132,7 @@ def test_only_this_machine_reaches_it(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_killed_part_recovers_and_loses_nothing(stack: Stack, part: str) -> None:
+def test_killed_part_recovers_and_loses_nothing(stack: NorthwindStack, part: str) -> None:
     before = settled_ends(stack)
     if part == "postgres":
         change_an_order(stack)
@@ -150,12 +150,12 @@ def test_killed_part_recovers_and_loses_nothing(stack: Stack, part: str) -> None
 
 
 @pytest.mark.parametrize("is_recreated", [False, True])
-def test_a_lost_slot_fails_the_connector(stack: Stack, is_recreated: bool) -> None:
+def test_a_lost_slot_fails_the_connector(stack: NorthwindStack, is_recreated: bool) -> None:
     """A new snapshot would lack the rows deleted meanwhile, so none is taken silently."""
     name, slot = "source-tables", stack.slot_name("source-tables")
     drop = f"select pg_drop_replication_slot('{slot}')"
     before = settled_ends(stack)
-    stack.connect.stop(name)
+    stack.connect.halt(name)
     wait_until(lambda: not stack.slots()[slot].is_active, 20, "the slot is still active")
     run_sql(stack, drop)
     change_an_order(stack)
@@ -176,13 +176,15 @@ def test_a_lost_slot_fails_the_connector(stack: Stack, is_recreated: bool) -> No
     assert stack.topic_ends()[ORDERS] >= before[ORDERS] + 829
 
 
-def test_a_start_after_a_crash_of_the_machine_keeps_the_data(at_stack: Stack) -> None:
+def test_a_start_after_a_crash_of_the_machine_keeps_the_data(
+    at_stack: NorthwindStack,
+) -> None:
     before = settled_ends(at_stack)
     for part in PARTS:
         at_stack.kill(part)
     # After a crash the numbers belong to others: here to this very process.
-    at_stack.broker.process.pid_file.write_text(str(os.getpid()))
-    fresh = Stack(at_stack.root)
+    at_stack.broker.pid_file.write_text(str(os.getpid()))
+    fresh = NorthwindStack(at_stack.root)
     assert fresh.running() == []
 
     fresh.start()
@@ -196,7 +198,7 @@ def test_a_start_after_a_crash_of_the_machine_keeps_the_data(at_stack: Stack) ->
 
 
 def test_stop_ends_everything_and_start_resumes(
-    at_stack: Stack, capsys: pytest.CaptureFixture[str]
+    at_stack: NorthwindStack, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = settled_ends(at_stack)
     assert main(["stop"]) == 0
@@ -206,7 +208,7 @@ def test_stop_ends_everything_and_start_resumes(
     assert output.startswith("stopped: postgres, broker, connect\nnothing ran\n")
     assert "the stack does not run" in output
     assert main(["start"]) == 0
-    assert Stack(at_stack.root).topic_ends() == before
+    assert NorthwindStack(at_stack.root).topic_ends() == before
     pids = at_stack.pids()
     assert main(["start"]) == 0
     assert "the stack runs already" in capsys.readouterr().out
@@ -221,7 +223,7 @@ def test_a_terminated_start_leaves_nothing_but_logs(other_root: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    stack = Stack(other_root)
+    stack = NorthwindStack(other_root)
     wait_until(lambda: len(stack.running()) == 3, 60, "the start has not begun")
     process.terminate()
     assert "stopped; what this start began was ended" in process.communicate(timeout=90)[1]

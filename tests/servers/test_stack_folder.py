@@ -40,6 +40,7 @@ def start(folder: Path) -> PostgresServer:
     """Start the server of a folder."""
     server = PostgresServer(folder, free_port(), PASSWORD, FAST_POSTGRES)
     server.start()
+    server.wait_until_ready()
     return server
 
 
@@ -66,7 +67,7 @@ def test_folder_that_the_servers_user_cannot_enter_is_made_elsewhere(home: Path)
         another = PostgresServer(stack / "postgres", server.port, PASSWORD)
         assert another.pid() == server.pid()
         another.stop()
-        assert not server.is_running()
+        assert server.pid() is None
         server = start(stack / "postgres")
         assert ask(server, "select number from kept") == [(7,)]
         assert server.folder == place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -17,14 +18,13 @@ import requests
 
 from examples.tickit.gold import KEYS as GOLD
 from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, require_parts
+from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, running
 from ingest.registry import IdKind, Registry
 from lab.stack.processes import java_command
 from tests.conftest import NewLake
 from tests.support import avro
 from tests.support.aws import Aws
 from tests.support.lake import Ingested, Lake
-from tests.support.ports import free_port
 from tests.support.records import Row
 from tests.support.required import required
 from tests.support.tickit import (
@@ -116,17 +116,13 @@ class Joined:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[TickitStack]:
     """Skips where the machine lacks what it needs; in CI that is a failure."""
-    with required():
-        require_parts()
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)  # the databases' own users must enter it
-    stack = TickitStack(root / "stack", free_port, Tickit(SCALE))
-    try:
-        stack.start()
+    with required():
+        TickitStack(root, Tickit(SCALE)).require_programs()
+    with running(root, Tickit(SCALE)) as stack:
         yield stack
-    finally:
-        stack.stop()
-        root.rmdir()
+    shutil.rmtree(root)
 
 
 @pytest.fixture(scope="module")

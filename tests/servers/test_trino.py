@@ -20,7 +20,7 @@ import pytest
 from cdc_lakehouse.serving.dashboard.content import OPTIONAL
 from cdc_lakehouse.serving.gold import KEYS as GOLD
 from cdc_lakehouse.serving.manifest import Manifest
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 from tests.support.aws import Aws, rows
 from tests.support.project import PROJECT, copy_project
 from tests.support.source import QUESTIONS, answers, gold_rows
@@ -81,7 +81,7 @@ def plain_rows(rows: list[list[Any]]) -> list[list[Any]]:
 class Lake:
     """The lake on S3 of a stack's events, and what is run on it."""
 
-    def __init__(self, stack: Stack, aws: Aws, local: Path) -> None:
+    def __init__(self, stack: NorthwindStack, aws: Aws, local: Path) -> None:
         self.stack = stack
         self.local = local
         self.environment = {
@@ -169,7 +169,7 @@ class Lake:
 @pytest.fixture(scope="module")
 def lake(
     s3_jars: None,
-    stack: Stack,
+    stack: NorthwindStack,
     aws: Aws,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Lake:

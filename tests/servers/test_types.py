@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 from tests.conftest import NewLake
 from tests.support import types_doc
 from tests.support.lake import Lake
@@ -32,7 +32,7 @@ SHORT = {
 
 
 @pytest.fixture(scope="module")
-def source(stack: Stack) -> Iterator[TypesSource]:
+def source(stack: NorthwindStack) -> Iterator[TypesSource]:
     source = TypesSource(stack, TYPES)
     try:
         source.create()

@@ -42,9 +42,9 @@ def inject(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
         stack.postgres.stop()
         stack.revive("postgres")
     elif fault == "a connector is paused":
-        stack.pause("source-outbox")
+        stack.connect.pause("source-outbox")
         time.sleep(draw.uniform(1, 4))
-        stack.resume("source-outbox")
+        stack.connect.resume("source-outbox")
     elif fault == "the checkpoint is lost":
         pipeline.kill()
         pipeline.lose_checkpoint()

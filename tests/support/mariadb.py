@@ -2,87 +2,90 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-import shutil
 from pathlib import Path
+from typing import ClassVar
 
+from lab.northwind.checks import REPLICATION_ROLE
 from lab.stack import jars
 from lab.stack.broker import Broker
-from lab.stack.connect import Connect
-from lab.stack.mariadb import MariaDBServer, replication_rights
-from lab.stack.processes import wait_until
-from lab.stack.stack import SECRETS_FOLDER, write_secret
-from tests.support.ports import free_port
+from lab.stack.connect import Connect, configuration
+from lab.stack.mariadb import SUPERUSER, MariaDBServer, find_binary, replication_rights
+from lab.stack.processes import HOST, Part, wait_until
+from lab.stack.stack import Stack, write_properties
 
 CONNECTOR = "source-mariadb"
 # No test loses the machine's power; the binary log is written before a commit ends.
 FAST = {"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"}
 
 
-class MariaDBStack:
+class MariaDBStack(Stack):
     """What brings the changes of one database to Kafka.
 
     Args:
-        folder: keeps everything; MariaDB's own user must be able to enter it.
+        root: the folder that the stack is made in; MariaDB's own user must enter it.
         database: the database that Debezium reads.
     """
 
-    def __init__(self, folder: Path, database: str) -> None:
-        self.folder = folder
+    NAME = "mariadb-stack"
+    PORTS: ClassVar = {
+        "mariadb": "mariadb",
+        "kafka": "broker",
+        "controller": "broker",
+        "connect": "connect",
+    }
+    PASSWORDS = (SUPERUSER, REPLICATION_ROLE)
+
+    def __init__(self, root: Path, database: str) -> None:
         self.database = database
+        super().__init__(root)
+
+    def _make_parts(self) -> list[Part]:
+        ports = self.ports
+        self.placeholders = self.secrets / "mariadb.properties"
         self.server = MariaDBServer(
-            folder / "mariadb", free_port(), secrets.token_urlsafe(12), FAST
+            self.folder / "mariadb", ports["mariadb"], self.password(SUPERUSER), FAST
         )
-        self.broker = Broker(folder, free_port(), free_port())
-        self.secrets = folder / "secrets"
+        self.broker = Broker(self.folder, ports["kafka"], ports["controller"])
         self.connect = Connect(
-            folder, free_port(), self.broker.port, self.secrets / "mariadb.properties"
+            self.folder, ports["connect"], ports["kafka"], self.placeholders
         )
+        return [self.server, self.broker, self.connect]
+
+    def require_programs(self) -> None:
+        find_binary("mariadbd")
+        jars.find_java()
+        jars.fetch(*jars.STACK, "mariadb")
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"127.0.0.1:{self.broker.port}"
+        return f"{HOST}:{self.broker.port}"
 
-    def start(self) -> None:
+    def _start_parts(self) -> None:
         """Start everything; the database is there, without a table, and may be read."""
-        self.secrets.mkdir(mode=0o700, parents=True)
-        password = secrets.token_urlsafe(12)
-        values = {
-            "host": "127.0.0.1",
-            "port": str(self.server.port),
-            "user": "debezium",
-            "password": password,
-            "bootstrap": self.bootstrap_servers,
-        }
-        text = "".join(f"{name}={value}\n" for name, value in values.items())
-        write_secret(self.secrets / "mariadb.properties", text)
-        self.broker.start()
-        self.connect.start()
-        self.server.start()
+        write_properties(
+            self.placeholders,
+            host=HOST,
+            port=self.server.port,
+            user=REPLICATION_ROLE,
+            password=self.password(REPLICATION_ROLE),
+            bootstrap=self.bootstrap_servers,
+        )
+        for part in self.parts.values():
+            part.start()
+        self.wait_until_ready()
         self.server.execute(
             f"create database `{self.database}`",
-            *replication_rights(self.database, password),
+            *replication_rights(self.database, self.password(REPLICATION_ROLE)),
         )
-        self.broker.wait_until_ready()
-        self.connect.wait_until_ready()
-
-    def stop(self) -> None:
-        """End everything and remove the folder."""
-        self.connect.process.stop()
-        self.broker.process.stop()
-        self.server.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
     def configuration(self, **changes: str) -> dict[str, str]:
         """The connector's file, with this stack's secrets and database."""
-        text = (jars.PROJECT / f"connectors/{CONNECTOR}.json").read_text()
-        config: dict[str, str] = json.loads(text.replace(SECRETS_FOLDER, str(self.secrets)))
+        config = configuration(CONNECTOR, self.secrets)
         return config | {"database.include.list": self.database} | changes
 
     def register(self, name: str = CONNECTOR, **changes: str) -> None:
         """Have Debezium read the database, and wait until it streams."""
-        begin = self.connect.process.log.stat().st_size
+        begin = self.connect.log.stat().st_size
         config = self.configuration(**changes)
         self.connect.ask("PUT", f"/connectors/{name}/config", config)
         self.wait_until_streaming(begin)
@@ -91,8 +94,8 @@ class MariaDBStack:
         """Wait until Connect's log says so, from a place in it on."""
 
         def is_streaming() -> bool:
-            self.connect.process.require_alive()
-            with self.connect.process.log.open("rb") as log:
+            self.connect.require_alive()
+            with self.connect.log.open("rb") as log:
                 log.seek(begin)
                 if b"Keepalive thread is running" in log.read():
                     return True
@@ -100,27 +103,18 @@ class MariaDBStack:
                 assert not state.trace, f"{name}: {state.trace[:2000]}"
             return False
 
-        log = self.connect.process.log
+        log = self.connect.log
         wait_until(is_streaming, timeout, f"the connector does not stream (see {log})", 0.2)
 
-    def kill(self, part: str) -> None:
+    def crash(self, name: str) -> None:
         """End a part as a crash does, and start it again at once."""
-        begin = self.connect.process.log.stat().st_size
-        if part == "connect":
-            self.connect.process.kill()
-            self.connect.start()
-        elif part == "broker":
-            self.broker.process.kill()
-            self.broker.start()
-            self.broker.wait_until_ready()
-        elif part == "mariadb":
-            self.server.kill()
-            self.server.start()
+        begin = self.connect.log.stat().st_size
+        self.kill(name)
+        self.parts[name].start()
+        self.parts[name].wait_until_ready()
+        if name == "mariadb":
             self.revive_connector()
-        else:
-            raise ValueError(part)
-        if part == "connect":
-            self.connect.wait_until_ready()
+        if name == "connect":
             self.wait_until_streaming(begin)
 
     def revive_connector(self) -> None:

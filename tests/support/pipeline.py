@@ -14,8 +14,8 @@ from typing import Any
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
 from ingest.status import lake_status
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.support.project import PROJECT
 from tests.support.source import SILVER, TOPICS_FILE
 from tests.support.tables import Tables
@@ -35,7 +35,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, stack: Stack, project: Path = PROJECT, *, resyncs: bool = False
+        self, stack: NorthwindStack, project: Path = PROJECT, *, resyncs: bool = False
     ) -> None:
         self.stack = stack
         self.project = project

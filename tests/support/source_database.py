@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from lab.stack.stack import Stack
+from lab.stack.northwind import NorthwindStack
 
 
 class SourceDatabase:
@@ -20,7 +20,7 @@ class SourceDatabase:
         connectors: the names of those that read it.
     """
 
-    def __init__(self, stack: Stack, name: str) -> None:
+    def __init__(self, stack: NorthwindStack, name: str) -> None:
         self.stack = stack
         self.name = name
         self.connectors: list[str] = []

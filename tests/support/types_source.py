@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.northwind.checks import REPLICATION_ROLE
+from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
-from lab.stack.stack import Stack
 from tests.support.source_database import SourceDatabase
 from tests.support.types_matrix import PRECISE, Type, long_text
 from tests.support.types_tables import TypesTables
@@ -40,7 +40,7 @@ class TypesSource(SourceDatabase):
         types: the rows of the matrix.
     """
 
-    def __init__(self, stack: Stack, types: Sequence[Type]) -> None:
+    def __init__(self, stack: NorthwindStack, types: Sequence[Type]) -> None:
         super().__init__(stack, DATABASE)
         self.tables = TypesTables(types, "types")
 

@@ -10,7 +10,7 @@ import pytest
 
 from ingest.topics import read_topics
 from lab.northwind.load import PUBLICATION
-from lab.stack.stack import CONNECTORS
+from lab.stack.northwind import CONNECTORS
 from tests.support.project import PROJECT
 
 FOLDER = PROJECT / "connectors"

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import pytest
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark.lock import exclusive_lock
-from cdc_lakehouse.storage.folders import claim, note_own
+from cdc_lakehouse.storage.folders import MARKER, claim, note_own
 from lab.demo import live
 from lab.stack import downloads, jars, postgres
 from lab.stack.__main__ import main
 from lab.stack.downloads import download_once
+from lab.stack.northwind import NorthwindStack
 from lab.stack.ports import reserved_ports
+from lab.stack.processes import Part, wait_until
 from lab.stack.stack import FINISHED, UNFINISHED, Stack
 from tests.support.project import PROJECT
 from tests.support.required import require_program
@@ -36,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def fail(*arguments: object) -> NoReturn:
         raise UserError("the parts would start now")
 
-    monkeypatch.setattr(Stack, "_start_parts", fail)
+    monkeypatch.setattr(NorthwindStack, "_start_parts", fail)
     monkeypatch.setattr(jars, "find_java", lambda: "java")
     monkeypatch.setattr(jars, "fetch", lambda *profiles: None)
     monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
@@ -54,6 +57,26 @@ def write_stack(root: Path) -> Path:
     claim(root / "stack", FINISHED)
     write(root / "stack" / "state.json", STATE.format(port=1))
     return write(root / "stack" / "postgres" / "data" / "PG_VERSION")
+
+
+class Sleeper(Stack):
+    """One process that does nothing, beside a state that is not kept."""
+
+    NAME = COMMAND = "sleeper"
+    PORTS: ClassVar = {"door": "sleeper"}
+    PASSWORDS = ("key",)
+
+    def _make_parts(self) -> list[Part]:
+        sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
+        return [
+            Part(self.folder, "sleeper", self.ports["door"], lambda mark: [*sleep, mark])
+        ]
+
+    def require_programs(self) -> None:
+        pass
+
+    def _start_parts(self) -> None:
+        self.parts["sleeper"].start()
 
 
 def program(path: Path, script: str) -> Path:
@@ -93,6 +116,34 @@ def test_leftovers_of_a_first_start_are_removed(root: Path) -> None:
     write(root / "stack" / "kafka" / "meta.properties")
     assert main(["start"]) == 1
     assert not (root / "stack").exists()
+
+
+def test_processes_outlive_the_object_and_are_found_by_their_pid(tmp_path: Path) -> None:
+    stack = Sleeper(tmp_path)
+    claim(stack.folder, UNFINISHED)
+    stack.parts["sleeper"].start()
+    left = stack.pids()["sleeper"]
+    # A program's command line appears a moment after it was started.
+    wait_until(lambda: Sleeper(tmp_path).running() == ["sleeper"], 10, "it does not run")
+    with pytest.raises(UserError, match="it runs already; stop it first: sleeper stop"):
+        Sleeper(tmp_path).start()
+    assert Sleeper(tmp_path).pids() == {"sleeper": left}
+    assert Sleeper(tmp_path).stop() == []
+    assert stack.running() == []
+
+    stack.start()
+    other = Sleeper(tmp_path)
+    wait_until(lambda: other.running() == ["sleeper"], 10, "it does not run")
+    assert (other.pids(), other.ports) == (stack.pids(), stack.ports)
+    assert other.password("key") == stack.password("key") != ""
+    # After a crash the number belongs to another: here to this very process.
+    stack.kill("sleeper")
+    other.parts["sleeper"].pid_file.write_text(str(os.getpid()))
+    assert Sleeper(tmp_path).running() == []
+    assert other.stop() == []
+    assert {path.name for path in stack.folder.iterdir()} == {"logs", MARKER}
+    other.remove()
+    assert not other.folder.exists()
 
 
 def test_stop_is_refused_during_a_start(

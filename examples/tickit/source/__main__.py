@@ -9,13 +9,9 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from cdc_lakehouse.spark.lock import exclusive_lock
-from cdc_lakehouse.storage.folders import claim, require_own
 from cdc_lakehouse.storage.place import lake_folder
 from examples.tickit.source.generator import Tickit
 from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, running
-
-FOLDER = "tickit"
 
 
 def describe(stack: TickitStack, lake: Path) -> str:
@@ -52,15 +48,11 @@ def command(scale: float) -> None:
     Everything of it is below LAKE_ROOT/tickit, and is removed in the end.
     """
     lake = lake_folder("the databases need a folder").absolute()
-    folder = lake / FOLDER
-    require_own(folder)
-    claim(folder, "TICKIT's servers, made by python -m examples.tickit.source\n")
-    with exclusive_lock(str(lake), FOLDER):
-        click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
-        with running(folder / "servers", Tickit(scale)) as stack:
-            click.echo("Kafka has every row\n")
-            click.echo(describe(stack, lake))
-            signal.pause()
+    click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
+    with running(lake, Tickit(scale)) as stack:
+        click.echo("Kafka has every row\n")
+        click.echo(describe(stack, lake))
+        signal.pause()
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from cdc_lakehouse.errors import TransientError, UserError
+from cdc_lakehouse.storage.folders import require_own
 from examples.tickit.source.generator import Row, Tickit
 from lab.northwind.checks import REPLICATION_ROLE
-from lab.stack import jars
+from lab.stack import jars, mariadb, postgres
 from lab.stack.broker import Broker
-from lab.stack.connect import Connect
-from lab.stack.mariadb import (
-    MariaDBServer,
-    find_binary,
-    replication_rights,
-    statements,
-)
-from lab.stack.ports import reserved_ports
-from lab.stack.postgres import PostgresServer, find_binaries
-from lab.stack.processes import wait_until
+from lab.stack.connect import Connect, configuration
+from lab.stack.processes import HOST, Part, wait_until
 from lab.stack.registry import SchemaRegistry
-from lab.stack.stack import SECRETS_FOLDER, write_secret
+from lab.stack.stack import Stack, write_properties
 
 FOLDER = Path(__file__).parent
 # The dbt project that reads them.
@@ -45,28 +34,20 @@ TABLES = {
 TOPICS = [f"{TOPIC_PREFIX}.{name}.{table}" for name in TABLES for table in TABLES[name]]
 # The file that each connector is, and what it has otherwise. They start in this order.
 CONNECTORS: dict[str, tuple[str, dict[str, str]]] = {
-    "ems": (
-        "source-tables-avro",
-        {
-            "custom.metric.tags": "connector=ems",
-            "database.dbname": "ems",
-            "publication.name": PUBLICATION,
-            "slot.name": "tickit_ems",
-            "table.include.list": "ems.category,ems.venue,ems.event",
-            "topic.prefix": TOPIC_PREFIX,
-        },
-    ),
-    "crm": (
-        "source-tables-avro",
-        {
-            "custom.metric.tags": "connector=crm",
-            "database.dbname": "crm",
-            "publication.name": PUBLICATION,
-            "slot.name": "tickit_crm",
-            "table.include.list": "crm.user",
-            "topic.prefix": TOPIC_PREFIX,
-        },
-    ),
+    **{
+        name: (
+            "source-tables-avro",
+            {
+                "custom.metric.tags": f"connector={name}",
+                "database.dbname": name,
+                "publication.name": PUBLICATION,
+                "slot.name": f"tickit_{name}",
+                "table.include.list": ",".join(f"{name}.{table}" for table in TABLES[name]),
+                "topic.prefix": TOPIC_PREFIX,
+            },
+        )
+        for name in ("ems", "crm")
+    },
     "ecomm": (
         "source-mariadb-avro",
         {
@@ -80,56 +61,65 @@ CONNECTORS: dict[str, tuple[str, dict[str, str]]] = {
 LOCKED = "Timeout trying to lock table"
 
 
-class TickitStack:
-    """The servers of one folder; they end with ``stop``, and the folder with them.
+class TickitStack(Stack):
+    """The databases and what brings their changes to Kafka; each start begins anew.
 
     Args:
-        folder: keeps everything; the databases' users must be able to enter it.
-        free_port: gives ports; they are free until the servers have started.
+        root: the folder that the stack is made in.
         rows: what the databases hold at first.
     """
 
-    def __init__(self, folder: Path, free_port: Callable[[], int], rows: Tickit) -> None:
-        self.folder = folder.absolute()
+    NAME = "tickit"
+    COMMAND = "python -m examples.tickit.source"
+    PORTS: ClassVar = {
+        "postgres": "postgres",
+        "mariadb": "mariadb",
+        "kafka": "broker",
+        "controller": "broker",
+        "registry": "registry",
+        "connect": "connect",
+    }
+    PASSWORDS = (postgres.SUPERUSER, mariadb.SUPERUSER, REPLICATION_ROLE)
+
+    def __init__(self, root: Path, rows: Tickit) -> None:
         self.rows = rows
-        self.postgres = PostgresServer(
-            self.folder / "postgres", free_port(), secrets.token_urlsafe(12)
+        super().__init__(root)
+
+    def _make_parts(self) -> list[Part]:
+        ports = self.ports
+        self.postgres = postgres.PostgresServer(
+            self.folder / "postgres", ports["postgres"], self.password(postgres.SUPERUSER)
         )
-        self.mariadb = MariaDBServer(
-            self.folder / "mariadb", free_port(), secrets.token_urlsafe(12)
+        self.mariadb = mariadb.MariaDBServer(
+            self.folder / "mariadb", ports["mariadb"], self.password(mariadb.SUPERUSER)
         )
-        self.broker = Broker(self.folder, free_port(), free_port())
-        self.registry = SchemaRegistry(self.folder, free_port())
-        self.secrets = self.folder / "secrets"
-        self.connect = Connect(self.folder, free_port(), self.broker.port, self.secrets)
+        self.broker = Broker(self.folder, ports["kafka"], ports["controller"])
+        self.registry = SchemaRegistry(self.folder, ports["registry"])
+        self.connect = Connect(self.folder, ports["connect"], ports["kafka"], self.secrets)
+        return [self.postgres, self.mariadb, self.broker, self.registry, self.connect]
 
     @property
     def bootstrap_servers(self) -> str:
         """Where Kafka's clients begin."""
-        return f"127.0.0.1:{self.broker.port}"
+        return f"{HOST}:{self.broker.port}"
 
-    def start(self) -> None:
-        """Make the databases, start everything, and wait until Kafka has every row.
+    def require_programs(self) -> None:
+        """Refuse a machine that lacks a program; fetch the jars."""
+        postgres.find_binaries()
+        mariadb.find_binary("mariadbd")
+        jars.find_java()
+        jars.fetch(*jars.STACK, "mariadb", "registry")
+        self.postgres.require_enterable()
 
-        Raises:
-            UserError: something that a part needs is missing, or a part does not come up.
-        """
-        password = secrets.token_urlsafe(12)
-        self._write_secrets(password)
-        # The JVMs come up while the rows are written.
-        with ThreadPoolExecutor() as pool:
-            tasks = [
-                pool.submit(self._make_postgres, password),
-                pool.submit(self._make_mariadb, password),
-            ]
-            self.broker.start()
-            self.registry.start()
-            self.connect.start()
-            for task in tasks:
-                task.result()
-        self.broker.wait_until_ready()
-        self.registry.wait_until_ready()
-        self.connect.wait_until_ready()
+    def _start_parts(self) -> None:
+        """Make the databases, start everything, and wait until Kafka has every row."""
+        self._write_placeholders()
+        for part in self.parts.values():
+            part.start()
+        # Java comes up while the rows are written.
+        self._fill_postgres()
+        self._fill_mariadb()
+        self.wait_until_ready()
         # One after another: two that register their schemas at once fail each other.
         for name in CONNECTORS:
             config = self.configuration(name)
@@ -141,20 +131,10 @@ class TickitStack:
                 }
             )
 
-    def stop(self) -> None:
-        """End everything and remove the folder."""
-        for part in (self.connect, self.registry, self.broker):
-            part.process.stop()
-        self.mariadb.stop()
-        self.postgres.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
     def configuration(self, name: str) -> dict[str, str]:
         """A connector's file, with what is otherwise here and the folder of the secrets."""
         file, changes = CONNECTORS[name]
-        text = (jars.PROJECT / f"connectors/{file}.json").read_text(encoding="utf-8")
-        config: dict[str, str] = json.loads(text.replace(SECRETS_FOLDER, str(self.secrets)))
-        return config | changes
+        return configuration(file, self.secrets) | changes
 
     def connect_to(self, name: str) -> Any:
         """A connection to one of the databases, by Python's DB-API."""
@@ -193,7 +173,7 @@ class TickitStack:
                 ends.get(f"{topic}/0", 0) >= count for topic, count in records.items()
             )
 
-        log = self.connect.process.log
+        log = self.connect.log
         wait_until(is_there, timeout, f"the topics lack records (see {log})", 0.5)
 
     def _revive_connectors(self) -> None:
@@ -202,39 +182,34 @@ class TickitStack:
         Raises:
             UserError: a connector failed for another reason.
         """
-        self.connect.process.require_alive()
+        self.connect.require_alive()
         for name, state in self.connect.states().items():
             if LOCKED in state.trace:
                 path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
                 self.connect.ask("POST", path)
             elif state.trace:
-                log = self.connect.process.log
+                log = self.connect.log
                 raise UserError(f"{name}: {state.trace.splitlines()[0]} (see {log})")
 
-    def _write_secrets(self, password: str) -> None:
-        """What the connectors' placeholders stand for, and the superusers' passwords."""
-        self.secrets.mkdir(mode=0o700, parents=True)
-        shared = {
-            "host": "127.0.0.1",
-            "user": REPLICATION_ROLE,
-            "password": password,
-            "bootstrap": self.bootstrap_servers,
-            "registry": self.registry.url,
-        }
+    def _write_placeholders(self) -> None:
         for file, server in (("source", self.postgres), ("mariadb", self.mariadb)):
-            values = {**shared, "port": str(server.port)}
-            text = "".join(f"{name}={value}\n" for name, value in values.items())
-            write_secret(self.secrets / f"{file}.properties", text)
-        write_secret(self.secrets / "postgres", self.postgres.password)
-        write_secret(self.secrets / "root", self.mariadb.password)
+            write_properties(
+                self.secrets / f"{file}.properties",
+                host=HOST,
+                port=server.port,
+                user=REPLICATION_ROLE,
+                password=self.password(REPLICATION_ROLE),
+                bootstrap=self.bootstrap_servers,
+                registry=self.registry.url,
+            )
 
-    def _make_postgres(self, password: str) -> None:
-        self.postgres.start()
+    def _fill_postgres(self) -> None:
+        self.postgres.wait_until_ready()
         with closing(self.postgres.connect()) as connection:
             connection.autocommit = True  # databases are made outside of transactions
             with connection.cursor() as cursor:
                 role = f"create role {REPLICATION_ROLE} login replication password %s"
-                cursor.execute(role, (password,))
+                cursor.execute(role, (self.password(REPLICATION_ROLE),))
                 cursor.execute("create database ems")
                 cursor.execute("create database crm")
         rows = {
@@ -259,10 +234,11 @@ class TickitStack:
                     )
                 connection.commit()
 
-    def _make_mariadb(self, password: str) -> None:
-        self.mariadb.start()
+    def _fill_mariadb(self) -> None:
+        self.mariadb.wait_until_ready()
         tables = (FOLDER / "ecomm.sql").read_text(encoding="utf-8")
-        self.mariadb.execute(*statements(tables), *replication_rights("ecomm", password))
+        rights = mariadb.replication_rights("ecomm", self.password(REPLICATION_ROLE))
+        self.mariadb.execute(*mariadb.statements(tables), *rights)
         rows = {
             "date": self.rows.dates,
             "listing": self.rows.listings,
@@ -286,32 +262,19 @@ def copy_rows(cursor: Any, table: str, rows: Iterable[Row]) -> None:
     cursor.copy_expert(f"copy {table} from stdin with (format csv)", lines)
 
 
-def require_parts() -> None:
-    """Fetch the jars, and refuse a machine that lacks a part.
-
-    Raises:
-        UserError: it lacks one; the message says how to install it.
-    """
-    find_binaries()
-    find_binary("mariadbd")
-    jars.find_java()
-    jars.fetch(*jars.STACK, "mariadb", "registry")
-
-
 @contextmanager
-def running(folder: Path, rows: Tickit) -> Iterator[TickitStack]:
-    """The servers of a folder, ended and removed in any case.
+def running(root: Path, rows: Tickit) -> Iterator[TickitStack]:
+    """The stack of a folder, begun anew, ended and removed in any case.
 
     Raises:
         UserError: a part is missing, or does not come up.
     """
-    require_parts()
-    with reserved_ports() as reserve:
-        stack = TickitStack(folder, reserve, rows)
-        stack.postgres.require_enterable()
-        stack.stop()  # what a run that was killed left
+    stack = TickitStack(root, rows)
+    with stack.lock():
+        require_own(stack.folder)
+        stack.clear()  # what a run that was killed left
+        stack.start_locked()
         try:
-            stack.start()
             yield stack
         finally:
-            stack.stop()
+            stack.clear()
