@@ -117,10 +117,11 @@ clean: ## stop the stack and the cluster; remove the lake and what dbt made
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v < (3, 13) \
 	  else "setup: Python 3.11 or 3.12 is needed, this is %d.%d; name one: make PYTHON=…" % v[:2])'
 	@$(PYTHON) -m venv .venv
-	@{ pip install --disable-pip-version-check --require-hashes --no-deps \
-	  -r requirements.lock 2>&1; echo $$? > .venv/pip.code; } | awk \
-	  '/^Collecting/ { if (++n % 20 == 0) print "setup:   " n " packages" } /^ERROR/' && \
-	  exit $$(cat .venv/pip.code)
+	@pip install --disable-pip-version-check --require-hashes --no-deps \
+	  -r requirements.lock > .venv/setup.log 2>&1 & process=$$!; \
+	while kill -0 $$process 2> /dev/null; do sleep 5; \
+	  echo "setup:   $$(grep -c ^Collecting .venv/setup.log) packages"; done; \
+	wait $$process || { tail -n 5 .venv/setup.log; exit 1; }
 	@pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation \
 	  --config-settings editable_mode=compat -e .
 	@touch $@
