@@ -1,4 +1,4 @@
-{{ config(enabled=var('northwind_history', false)) }}
+{{ config(enabled=var('cdc_lakehouse_history', false)) }}
 
 -- How long orders waited to be shipped, and how often their lines changed, by month
 -- (docs/history.md).

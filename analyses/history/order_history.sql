@@ -1,7 +1,7 @@
-{{ config(enabled=var('northwind_history', false)) }}
+{{ config(enabled=var('cdc_lakehouse_history', false)) }}
 
 -- What happened to one order, version by version (docs/history.md):
--- --vars '{northwind_history: true, order_id: 10248}'.
+-- --vars '{cdc_lakehouse_history: true, order_id: 10248}'.
 select
     version_number,
     op,

@@ -1,8 +1,8 @@
-{{ config(enabled=var('northwind_history', false)) }}
+{{ config(enabled=var('cdc_lakehouse_history', false)) }}
 {%- set as_of = "timestamp '" ~ var('as_of', '2999-12-31 00:00:00') ~ "'" %}
 
 -- The orders as they were at a time of the source (docs/history.md), in UTC:
--- --vars '{northwind_history: true, as_of: "2026-01-31 12:00:00"}'.
+-- --vars '{cdc_lakehouse_history: true, as_of: "2026-01-31 12:00:00"}'.
 -- Without it, as they are.
 select
     order_id,

@@ -22,7 +22,7 @@ from cdc_lakehouse.command import STYLE, run, version
 MODELS = ("orders", "orders_history")
 BUILD = (
     *("run", "-s", "stg_orders", *MODELS, "--threads", "1"),
-    *("--vars", "{northwind_history: true}", "--profiles-dir", "profiles"),
+    *("--vars", "{cdc_lakehouse_history: true}", "--profiles-dir", "profiles"),
 )
 
 

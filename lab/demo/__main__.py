@@ -34,7 +34,7 @@ TOP_CUSTOMERS = """
     order by revenue_rank
     limit 10
 """
-WITH_HISTORY = ("--vars", "{northwind_history: true}")
+WITH_HISTORY = ("--vars", "{cdc_lakehouse_history: true}")
 LAYERS = """
     select 'orders' as name, count_if(not is_deleted) as live,
         count_if(is_deleted) as deleted from silver.orders

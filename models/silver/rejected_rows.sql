@@ -6,7 +6,7 @@
     ref('stg_customers'),
     ref('stg_products'),
 ] %}
-{%- if var('northwind_base_tables') %}
+{%- if var('cdc_lakehouse_base_tables') %}
     {%- do staging_models.extend([
         ref('stg_categories'),
         ref('stg_employee_territories'),

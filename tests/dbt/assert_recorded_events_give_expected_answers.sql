@@ -1,4 +1,4 @@
-{{ config(enabled=var('northwind_recorded_events', false)) }}
+{{ config(enabled=var('cdc_lakehouse_recorded_events', false)) }}
 
 {# The demonstration's lake answers as its source would have. #}
 with

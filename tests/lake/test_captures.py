@@ -227,7 +227,7 @@ def test_expected_answers_are_the_sources(northwind: Northwind) -> None:
         "build",
         *("-s", "expected_revenue_by_customer"),
         "assert_recorded_events_give_expected_answers",
-        *("--vars", "{northwind_recorded_events: true}"),
+        *("--vars", "{cdc_lakehouse_recorded_events: true}"),
         *("--indirect-selection", "eager"),
     )
     statuses = {name: node["status"] for name, node in answer["nodes"].items()}

@@ -74,7 +74,7 @@ def lake(new_lake: NewLake) -> Lake:
         ]
     )
     assert lake.ingest().code == 0
-    lake.dbt("run", "--vars", "{northwind_history: true}")
+    lake.dbt("run", "--vars", "{cdc_lakehouse_history: true}")
     return lake
 
 

@@ -225,8 +225,8 @@ NORTHWIND = Case(
     tests="tests/dbt",
     variables=(
         "cdc_lakehouse_unit_tests",
-        "northwind_history",
-        "northwind_recorded_events",
+        "cdc_lakehouse_history",
+        "cdc_lakehouse_recorded_events",
     ),
     views={
         "order_items": no_rows(ORDER_ITEMS),

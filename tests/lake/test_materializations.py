@@ -462,7 +462,7 @@ def readers(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Read
     tables += [f"silver.merges_{name}" for name in (*MERGES, "merged_seed")]
 
     def build() -> None:
-        variables = json.dumps({"northwind_recorded_events": True})
+        variables = json.dumps({"cdc_lakehouse_recorded_events": True})
         lake.dbt("build", "--vars", variables, project=project)
         rows = {table: lake.rows(table) for table in tables}
         assert {len(found) for found in rows.values()} == {1}

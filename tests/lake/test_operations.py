@@ -317,7 +317,7 @@ def test_second_build_names_the_process_of_the_first(builds: Builds) -> None:
 
 
 def test_missing_bronze_table_is_named(builds: Builds) -> None:
-    answer = builds.lake.try_dbt("run", "--vars", "{northwind_base_tables: true}")
+    answer = builds.lake.try_dbt("run", "--vars", "{cdc_lakehouse_base_tables: true}")
     assert not answer["success"]
     assert "bronze.categories has not been ingested: list its topic" in messages(answer)
 

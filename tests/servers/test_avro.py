@@ -32,7 +32,7 @@ from tests.support.types_source import DATABASE, TypesSource
 
 pytestmark = pytest.mark.timeout(900)
 
-BASE_TABLES = ("--vars", json.dumps({"northwind_base_tables": True}))
+BASE_TABLES = ("--vars", json.dumps({"cdc_lakehouse_base_tables": True}))
 MODELS = ("orders", "categories", "customers", "employees", "products", "regions")
 CAPTURED = ("cdc_events", "categories", "customers", "employees", "products", "region")
 # A row is inserted, changed, deleted, and given another key; a type is widened, and a

@@ -1,4 +1,4 @@
-"""The base tables, which ``northwind_base_tables`` adds: keys of two columns."""
+"""The base tables, which ``cdc_lakehouse_base_tables`` adds: keys of two columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.project import PROJECT
 from tests.support.records import Record, Row, flattened, record
 
 TOPICS = PROJECT / "lab/stack/topics.toml"
-BASE_TABLES = ("--vars", json.dumps({"northwind_base_tables": True}))
+BASE_TABLES = ("--vars", json.dumps({"cdc_lakehouse_base_tables": True}))
 MODELS = ("order_details", "employee_territories")
 
 

@@ -25,7 +25,7 @@ COLUMNS = {
     "shipped_date": "date",
 }
 ANALYSES = "analyses/history"
-WITH_HISTORY = ("--vars", json.dumps({"northwind_history": True}))
+WITH_HISTORY = ("--vars", json.dumps({"cdc_lakehouse_history": True}))
 HOUR_MS = 3_600_000
 ORDERED = (date(1970, 1, 1) + timedelta(days=ORDER["order_date"])).replace(day=1)
 
@@ -66,7 +66,7 @@ class Past:
 
     def answer(self, name: str, **variables: Any) -> list[list[str]]:
         """The rows of an analysis, as ``dbt compile`` writes it."""
-        said = ("--vars", json.dumps({"northwind_history": True, **variables}))
+        said = ("--vars", json.dumps({"cdc_lakehouse_history": True, **variables}))
         done = self.lake.dbt("compile", "-s", name, *said, project=self.folder)
         (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/{name}.sql")
         return self.lake.sql(file.read_text())

@@ -40,7 +40,7 @@ class Pipeline:
         self.stack = stack
         self.project = project
         self.variables = {
-            "northwind_base_tables": True,
+            "cdc_lakehouse_base_tables": True,
             "cdc_lakehouse_resync": resyncs,
         }
         self.topics = [*TOPICS, *([MARKERS_TOPIC] if resyncs else [])]

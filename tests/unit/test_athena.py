@@ -75,7 +75,7 @@ def test_rows_are_printed_as_json(
 ) -> None:
     queue(aws, ["month", "revenue"], ["1996-07", "27861.90"], ["1996-08", None])
     # As an analysis begins that a variable switches on.
-    settings = "{{ config(enabled=var('northwind_history', false)) }}"
+    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
     file = query_file(tmp_path, f"{settings} select 1")
     assert main(["athena", file, "--manifest", manifest, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [

@@ -149,7 +149,7 @@ def test_gold_is_old_where_what_it_reads_is() -> None:
 
 
 def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
-    assert parse(tmp_path, "--vars", "{northwind_history: true}").returncode == 0
+    assert parse(tmp_path, "--vars", "{cdc_lakehouse_history: true}").returncode == 0
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     names = {
         key: f"{node['schema']}.{node['alias']}" for key, node in manifest["nodes"].items()

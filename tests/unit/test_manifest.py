@@ -35,7 +35,9 @@ def project(request: pytest.FixtureRequest) -> Path:
 def whole(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The manifest with the models that a variable adds."""
     target = tmp_path_factory.mktemp("target")
-    names = ("northwind_base_tables", "northwind_history") if project == PROJECT else ()
+    names = (
+        ("cdc_lakehouse_base_tables", "cdc_lakehouse_history") if project == PROJECT else ()
+    )
     variables = json.dumps(dict.fromkeys(names, True))
     done = parse(target, "--vars", variables, project=project)
     assert done.returncode == 0, done.stdout + done.stderr
