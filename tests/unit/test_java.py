@@ -16,7 +16,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from cdc_lakehouse.command import delayed_signals
-from cdc_lakehouse.errors import StoppedError, TransientError
+from cdc_lakehouse.errors import StoppedError, TransientError, UserError
 from cdc_lakehouse.spark import java
 from ingest.failures import explanation
 from tests.support.project import PROJECT
@@ -143,3 +143,24 @@ class Gone:
 def test_jvm_that_does_not_answer_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(java, "SparkContext", SimpleNamespace(_jvm=Gone()))
     assert java.is_ending()
+
+
+def test_user_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container's that runs as a number: Hadoop would end in a trace."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr("cdc_lakehouse.spark.java.pwd.getpwuid", unknown)
+    with pytest.raises(UserError, match="has no entry in /etc/passwd"):
+        java._require_user()
+
+
+def test_folder_whose_files_cannot_be_run_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Java loads libraries from there."""
+    flags = SimpleNamespace(f_flag=os.ST_NOEXEC)
+    monkeypatch.setattr("cdc_lakehouse.spark.java.os.statvfs", lambda folder: flags)
+    with pytest.raises(UserError, match=r"mounted noexec.*set TMPDIR"):
+        java._require_user()
