@@ -14,6 +14,7 @@ import yaml
 
 from cdc_lakehouse import log
 from cdc_lakehouse.command import STYLE, complain, version
+from cdc_lakehouse.dbt.package import profiles_option
 from cdc_lakehouse.errors import DONE, UserError
 from cdc_lakehouse.sources.catalogue import Table
 from cdc_lakehouse.sources.connector import Connector, read_catalogue
@@ -334,7 +335,9 @@ def rebuilds(
 ) -> list[str]:
     """What gives rows that have not changed since the values of the source."""
     place = [] if project_dir == Path() else ["--project-dir", str(project_dir)]
-    build = ["dbt build --profiles-dir profiles"]
+    build = ["dbt build"]
+    if profiles_option(project_dir):  # a project of `init` has them beside its settings
+        build.append("--profiles-dir profiles")
     found, models = [], {False: set[str](), True: set[str]()}
     for table, own in changes.items():
         model, connector = modelled[table]

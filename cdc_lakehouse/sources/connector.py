@@ -75,9 +75,7 @@ class Connector:
     @property
     def markers(self) -> str | None:
         """The table of markers, beside that of signals."""
-        if self.signals is None:
-            return None
-        return f"{self.signals.partition('.')[0]}.{MARKER_TABLE}"
+        return None if self.signals is None else markers_beside(self.signals)
 
     @property
     def slot(self) -> str:
@@ -304,6 +302,11 @@ class Connector:
 
     def _list(self, name: str) -> list[str]:
         return settings.listed(self._config, name)
+
+
+def markers_beside(table: str) -> str:
+    """The table of markers in another table's schema."""
+    return f"{table.partition('.')[0]}.{MARKER_TABLE}"
 
 
 def read_catalogue(connector: Connector) -> Catalogue:

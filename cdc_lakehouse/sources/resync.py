@@ -20,7 +20,8 @@ from psycopg2 import sql
 
 from cdc_lakehouse.errors import TransientError, UserError
 from cdc_lakehouse.sources.catalogue import SECONDS_TO_CONNECT, Rows, reading
-from cdc_lakehouse.sources.connector import Connector
+from cdc_lakehouse.sources.connector import Connector, markers_beside
+from cdc_lakehouse.sources.preparation import MARKERS, SIGNALS
 from cdc_lakehouse.sources.project import Project
 from cdc_lakehouse.storage.marks import MARKER_TABLE
 
@@ -67,29 +68,25 @@ def request(connector: Connector, project: Project, table: str) -> Request:
     topics = project.tables()
     if topic not in topics:
         raise UserError(f"{project.topics} has no line for {topic}; --topics names another")
-    schema = table.partition(".")[0]
     signals = connector.signals
-    markers = connector.markers or f"{schema}.{MARKER_TABLE}"
+    markers = markers_beside(signals or table)
     marker_topic = connector.topic(markers)
     if (
         signals is None
         or not connector.captures(markers)
         or topics.get(marker_topic) != MARKER_TABLE
     ):
-        raise UserError(setup(connector, project, signals or f"{schema}.debezium_signals"))
+        wanted = signals or f"{table.partition('.')[0]}.debezium_signals"
+        raise UserError(setup(connector, project, wanted))
     return Request(table, topic, topics[topic], signals, markers)
 
 
 def setup(connector: Connector, project: Project, signals: str) -> str:
     """What a connector and a project need before the first resync."""
-    markers = f"{signals.partition('.')[0]}.{MARKER_TABLE}"
+    markers = markers_beside(signals)
     return f"""{connector.file} is not set up for resync. On the source:
-create table {signals} (
-    id varchar(42) primary key, type varchar(32) not null, data varchar(2048)
-);
-create table {markers} (
-    id text primary key, topic text, bronze_table text, row_count bigint
-);
+create table {signals} ({SIGNALS});
+create table {markers} ({MARKERS});
 alter publication {connector.publication} add table {signals}, {markers};
 grant select on {markers} to {connector.user};
 insert into {markers} (id) values ('first');
