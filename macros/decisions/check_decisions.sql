@@ -62,7 +62,7 @@
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and marker['table'] in cdc_lakehouse._bronze_tables_of(node) -%}
             {%- set recorded = cdc_lakehouse.progress(node).get('complete_snapshots.' ~ marker['table'], '') -%}
-            {%- do applied.append(cdc_lakehouse._points(recorded.split(), 0) | max | default((-1, ''), true)) -%}
+            {%- do applied.append(cdc_lakehouse._points(recorded.split()) | max | default((-1, ''), true)) -%}
         {%- endfor -%}
         {%- if applied and marker['point'] > applied | min -%}{%- do looked_for.append(marker) -%}{%- endif -%}
     {%- endfor -%}

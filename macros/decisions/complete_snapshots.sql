@@ -7,5 +7,5 @@
 {% macro complete_snapshots(bronze_table) -%}
     {%- set recorded = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
     {%- set decided = cdc_lakehouse.decisions('complete_snapshots').get(bronze_table, []) -%}
-    {{ return((decided | rejectattr(0, 'none') | list + cdc_lakehouse._points(recorded, 0)) | unique | sort) }}
+    {{ return((decided | rejectattr(0, 'none') | list + cdc_lakehouse._points(recorded)) | unique | sort) }}
 {%- endmacro %}

@@ -49,7 +49,7 @@
             ~ ' be changed later'),
         (before != stored_as,
             this ~ ' is stored as: ' ~ before ~ '; the model says: ' ~ stored_as ~ again ~ ' (docs/storage.md)'),
-        (is_outdated, this ~ ' was built by an earlier version' ~ again ~ ' (docs/runbook.md)'),
+        (is_outdated, this ~ ' lacks the column cdc_state' ~ again ~ ' (docs/runbook.md)'),
     ] | selectattr(0) | map('last') | list -%}
     {%- for setting in [
         'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',

@@ -21,7 +21,6 @@
         not flags.EMPTY and cdc_lakehouse._arrived(cdc_lakehouse.inputs_of(model)) != 'false'
     ) -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', fold['query'] if fold else compiled_code) -%}
-        {%- set key = config.get('unique_key') -%}
         {%- set aggregates = {'changed': 'count(*)'} -%}
         {%- do aggregates.update({
             'changed': 'count_if(__cdc_is_changed and __cdc_reason is null)',
@@ -33,18 +32,10 @@
         {%- if fold and not is_history -%}
             {%- do aggregates.update({'unlisted': 'to_json(array_distinct(flatten(collect_set(__cdc_unlisted_fields))))'}) -%}
         {%- endif -%}
-        {%- do aggregates.update({'empty_keys': "count_if(cast(`" ~ key ~ "` as string) = '')"}) -%}
         {%- set described = cdc_lakehouse._described_rows(rows, aggregates) -%}
         {%- set types = described['types'] -%}
         {%- set found = described['found'] -%}
-        {%- set record_key = cdc_lakehouse._record_key(this, types, fold) -%}
-        {%- if found['empty_keys'] and record_key == key -%}
-            {{ exceptions.raise_compiler_error(
-                this ~ ' was built by an earlier version, which cannot store a row whose ' ~ key
-                ~ ' is the empty text. Drop the table and build it again: dbt run-operation drop_table'
-                ~ " --args '{table: " ~ this.schema ~ '.' ~ this.identifier ~ "}' (docs/runbook.md)"
-            ) }}
-        {%- endif -%}
+        {%- set record_key = cdc_lakehouse._record_key(types, fold) -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows, record_key) -%}
         {#- Whether a create ever left values out: raised before such a row is stored, and lowered after
             all rows were replaced without one. Only then do rows inherit (see _settled_rows). -#}

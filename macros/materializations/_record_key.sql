@@ -2,14 +2,11 @@
     The column that Hudi takes for a table's key, which it refuses where it is empty: `_hoodie_key`
     where the model's key is a text of the source, else that key itself. It has the key's value; one
     of hyphens alone, or of nothing, has a hyphen more, so that '' is a key as any other. Readers
-    hide it with Hudi's other columns. A table of an earlier version goes on without it.
+    hide it with Hudi's other columns.
 #}
-{% macro _record_key(relation, types, fold) -%}
+{% macro _record_key(types, fold) -%}
     {%- set key = config.get('unique_key') -%}
-    {%- set existing = load_relation(relation) -%}
     {%- set is_text = types[key] == 'string' and not cdc_lakehouse.is_history(model)
         and (not fold or (not fold['key_columns'] and fold['columns'][key] in ['string', 'bpchar'])) -%}
-    {{ return('_hoodie_key' if (
-        ' |-- _hoodie_key: ' in existing.information if existing else is_text
-    ) else key) }}
+    {{ return('_hoodie_key' if is_text else key) }}
 {%- endmacro %}

@@ -26,7 +26,7 @@
         {%- set rows = '(' ~ compiled_code ~ '\n)' -%}
         {%- set described = run_query('describe query select * from ' ~ rows).columns -%}
         {%- set types = dict(zip(described[0].values(), described[1].values())) -%}
-        {%- set record_key = cdc_lakehouse._record_key(this, types, none) -%}
+        {%- set record_key = cdc_lakehouse._record_key(types, none) -%}
         {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows, record_key) -%}
         {%- call statement('main') -%}
             {{ cdc_lakehouse._insert_statement(target_relation, rows, types, record_key) }}

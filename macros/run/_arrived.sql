@@ -9,10 +9,7 @@
     {%- for input in inputs -%}
         {%- if not input['upper'] -%}{{ return('true') }}{%- endif -%}
         {%- for name, batch in input['upper'].items() -%}
-            {#- a table of an earlier version has one number for an input -#}
-            {%- set read_to = recorded.get(
-                'read_to.' ~ name, recorded.get('read_to.' ~ input['name'], 0)
-            ) | int -%}
+            {%- set read_to = recorded.get('read_to.' ~ name, 0) | int -%}
             {%- do upper.append(batch) -%}
             {%- if read_to < batch -%}{%- do lower.append(read_to) -%}{%- endif -%}
         {%- endfor -%}

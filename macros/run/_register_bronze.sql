@@ -1,8 +1,7 @@
 {#
     Make the bronze tables known to the catalogue: the ingest writes them by path, below the
     schema's folder. A table of a source's name at another location is somebody else's, and ends
-    the run. A table notes its location, so that the next run need not ask; one of an earlier
-    version without `source_position` is registered again.
+    the run. A table notes its location, so that the next run need not ask.
 #}
 {% macro _register_bronze() -%}
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
@@ -30,12 +29,10 @@
         {%- do known.update({row[1]: row[3]}) -%}
     {%- endfor -%}
     {%- set ingested = [] -%}
-    {%- set created = [] -%}
     {%- for name, table in sources.items() -%}
         {%- set text = known.get(name, '') -%}
         {%- set location = (modules.re.findall('(?m)^Location: (.*)$', text) + [''])[0] -%}
-        {%- set has_columns = 'source_position' in text or name == 'rejected_events' -%}
-        {%- set is_registered = has_columns and 'lakehouse.location=' ~ location in text -%}
+        {%- set is_registered = 'lakehouse.location=' ~ location in text -%}
         {%- set folder = '' if is_registered else cdc_lakehouse.schema_folder(schema) -%}
         {%- set ours = folder ~ '/' ~ name -%}
         {%- set note = "'lakehouse.location' = '" ~ ours ~ "'" -%}
@@ -48,10 +45,9 @@
                 ~ ', and the ingest writes to ' ~ ours
                 ~ ': drop that table, or give this lake a schema of its own'
             ) }}
-        {%- elif text and has_columns -%}
+        {%- elif text -%}
             {%- do cdc_lakehouse.run_statement('alter table ' ~ table ~ ' set tblproperties (' ~ note ~ ')') -%}
         {%- else -%}
-            {%- if text -%}{%- do cdc_lakehouse.run_statement('drop table ' ~ table) -%}{%- endif -%}
             {%- if not ingested -%}
                 {%- do ingested.extend(run_query(
                     "select distinct element_at(split(_metadata.file_path, '/'), -3) from text.`"
@@ -71,14 +67,6 @@
                 ~ " 'hoodie.parquet.bloom.filter.enabled' = 'false', "
                 ~ note ~ ") location '" ~ ours ~ "'"
             ) -%}
-            {%- do created.append(name) -%}
         {%- endif -%}
-    {%- endfor -%}
-    {%- for row in (run_query(listed ~ created | join('|') ~ "'") if created else [])
-        if 'source_position' not in row[3] and row[1] != 'rejected_events' -%}
-        {{ exceptions.raise_compiler_error(
-            'bronze.' ~ row[1] ~ ' was written by an earlier version and'
-            ~ ' lacks columns: run python -m ingest once, which adds them'
-        ) }}
     {%- endfor -%}
 {%- endmacro %}

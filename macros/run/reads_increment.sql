@@ -10,7 +10,7 @@
         if bronze_table in read -%}
         {%- set taken = cdc_lakehouse.progress(this).get('complete_snapshots.' ~ bronze_table, '').split() -%}
         {%- set known = points | rejectattr(0, 'none') -%}
-        {%- if known | reject('in', cdc_lakehouse._points(taken, 0)) | list -%}{{ return(false) }}{%- endif -%}
+        {%- if known | reject('in', cdc_lakehouse._points(taken)) | list -%}{{ return(false) }}{%- endif -%}
     {%- endfor -%}
     {{ return(true) }}
 {%- endmacro %}

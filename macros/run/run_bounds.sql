@@ -3,8 +3,7 @@
     (an `ingest_batch`, 0 where it is empty) and `truncates`, by their points the batches of those
     that no model has read yet. Fixed at the start, so that all models agree while the ingest goes
     on. A table is read from where its selected readers are, or else the furthest of all: the cost
-    follows what is new. Where one has not recorded the truncates that it was built with (see
-    recorded_truncates), it is read from the beginning.
+    follows what is new.
 
     Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
     `cdc-lakehouse resync` had read, with the number of rows that each then had.
@@ -13,7 +12,6 @@
     {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
     {%- if memory or not execute -%}{{ return(memory) }}{%- endif -%}
     {%- set read = ['complete_snapshots'] -%}
-    {%- set whole = [] -%}
     {%- set read_to = {'selected': {}, 'others': {}} -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model'
         and node.config.materialized != 'staging_view' -%}
@@ -24,9 +22,6 @@
             {%- for id in cdc_lakehouse._reads(node)['tables'] if id in graph.sources -%}
                 {%- set name = graph.sources[id].name -%}
                 {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
-                {%- if group == 'selected' and 'ignored_truncates' not in recorded -%}
-                    {%- do whole.append(name) -%}
-                {%- endif -%}
             {%- endfor -%}
         {%- endif -%}
     {%- endfor -%}
@@ -64,7 +59,7 @@
                     'batch', ingest_batch, 'point', concat_ws('@', source_epoch, source_position)
                 ) end)))
             from {{ events | indent(12) }}
-            where {{ cdc_lakehouse._arrived_between(0 if name in whole else lower, 99991231235959999) }}
+            where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
             {%- endif -%}
         {%- endset -%}
         {%- do queries.append(query) -%}

@@ -177,6 +177,11 @@ REFUSED: list[tuple[int, dict[str, Any], str]] = [
     ),
     (
         2,
+        {"truncates": {f"l@{AT}": "apply"}},
+        f"variable 'cdc_lakehouse_truncates' gives 'l@{AT}' for apply; a position is",
+    ),
+    (
+        2,
         {"truncates": {LATER: "apply", f"0@{AT}": "ignore"}},
         f"TRUNCATE at 0@{AT}: apply; variable 'cdc_lakehouse_truncates' says ignore: dbt"
         " build --full-refresh -s lane_emptied",
@@ -224,6 +229,8 @@ def wrong(
         for lane, each in placed.items():
             found[f"{lane.name} {step}"] = [*compare(lake.tables, lane, [each], step)]
     lake.dbt("run", "--full-refresh", project=project)
+    # Only a run looks for the epoch of a snapshot.
+    lake.dbt("compile", *named({}, [500]), project=project)
     for lane, each in placed.items():
         found[f"{lane.name} refreshed"] = [*compare(lake.tables, lane, [each], step)]
     return found
@@ -241,60 +248,3 @@ def test_rows_are_the_reference_s(
 def test_decisions_that_are_refused(wrong: dict[str, list[Difference]]) -> None:
     """Names of two events, a decision that was another, none at all."""
     assert wrong["refused"] == []
-
-
-def test_decisions_of_an_earlier_version(
-    new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """It recorded no epoch of what it applied, and nothing of what it ignored."""
-    lane = Lane("earlier", ())
-    project = write_project(tmp_path_factory.mktemp("earlier") / "project", [lane])
-    topics = project / "topics.toml"
-    topics.write_text(
-        f'[topics]\n"{RESTORED}" = "{lane.source_table}"\n'
-        f'[source_tables]\n"{RESTORED}" = ["orders"]\n[epochs]\n"{RESTORED}" = 1\n'
-    )
-    lake = new_lake(topics)
-    table = f"silver.{lane.silver_table}"
-    batches = [
-        [
-            *(restored("c", 1, 100), restored("c", 2, 300)),
-            *(restored("t", None, 210), restored("r", 2, 400)),
-        ],
-        [restored("c", 3, 120)],
-    ]
-    placed = Placed(0, Outcome(batches, {}, lane))
-
-    def recorded(truncates: str) -> None:
-        properties = f"('lakehouse.truncates' = '{truncates}')"
-        ignored = "('lakehouse.ignored_truncates')"
-        lake.sql(f"alter table {table} set tblproperties {properties}")
-        lake.sql(f"alter table {table} unset tblproperties if exists {ignored}")
-
-    def live() -> set[int]:
-        rows = lake.rows(table)
-        return {row["order_id"] % 1_000_000 for row in rows if not row["is_deleted"]}
-
-    def refusal(*variables: str) -> str:
-        answer = lake.try_dbt("run", *variables, project=project)
-        nodes = [str(node["message"]) for node in answer["nodes"].values()]
-        return " ".join([str(answer["error"]), *answer["said"], *nodes])
-
-    apply = named({AT: "apply"})
-    for step, variables in enumerate([apply, ()]):
-        lake.land(placed.records(step))
-        assert lake.ingest().code == 0
-        lake.dbt("run", *variables, project=project)
-        assert live() == {2}
-        recorded(f"{AT} {LATER}")
-    recorded("")
-    said = f"was built with the TRUNCATE at 1@{AT}: ignore; variable"
-    assert said in refusal(*apply)
-    wrong = refusal(*named({f"l@{AT}": "apply"}))
-    assert f"variable 'cdc_lakehouse_truncates' gives 'l@{AT}' for apply; a pos" in wrong
-    lake.dbt("run", "--full-refresh", *apply, project=project)
-    assert live() == {2}
-    # Only a run looks for the epoch of a snapshot.
-    snapshots = {"cdc_lakehouse_complete_snapshots": {lane.source_table: [400]}}
-    for command in ("run", "compile"):
-        lake.dbt(command, "--vars", json.dumps(snapshots), project=project)

@@ -303,6 +303,17 @@ def test_column_of_another_type_names_the_recipe(steps: Steps) -> None:
     assert "dbt run-operation drop_table --args '{table: silver.sizes}'" in reported
 
 
+def test_table_without_the_state_of_its_keys_names_the_recipe(steps: Steps) -> None:
+    project = steps.project
+    model = project.models / "silver" / "sizes.sql"
+    model.write_text(
+        "{{ config(unique_key='order_id') }} select * from {{ ref('stg_orders') }}"
+    )
+    reported = project.error("-s", "stg_orders", "sizes")
+    assert "silver.sizes lacks the column cdc_state. Drop" in reported
+    assert "dbt run-operation drop_table --args '{table: silver.sizes}'" in reported
+
+
 @contextmanager
 def read_meanwhile(lake: Lake, table: str) -> Iterator[list[int]]:
     """Within the block, a thread counts a table's rows again and again."""

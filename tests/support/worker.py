@@ -32,7 +32,6 @@ from cdc_lakehouse.spark.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
 from tests.support.decoder import run_decode
-from tests.support.old_lakes import relocate
 from tests.support.parser import run_classify
 from tests.support.project import PROJECT
 
@@ -199,7 +198,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "close": close,
     "set": set_properties,
     "record": record_images,
-    "relocate": relocate,
 }
 
 

@@ -19,6 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.serving.dashboard.content import INPUTS, ORDERS, Content, newer_inputs
 from cdc_lakehouse.serving.dashboard.page import page_of
+from lab.stack import jars
 from tests.support.aws import Aws
 from tests.support.dashboard import (
     CATEGORY,
@@ -33,10 +34,10 @@ from tests.support.dashboard import (
     month,
     shipment,
 )
-from tests.support.old_lakes import unpack
 from tests.support.project import parse
 from tests.support.tables import Tables
 
+LAKE = Path("tests/support/lakes/hudi-1.2.0.tar.xz")
 NOBODY = {"customer_id": "unknown", "company_name": None, "country": None}
 CONTENTS = {
     "everything": full_content(),
@@ -93,9 +94,9 @@ def test_structure_for_those_who_do_not_see_it() -> None:
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake of version 1.2.0."""
+    """A small lake, of which only the tables are read."""
     folder = tmp_path_factory.mktemp("lake")
-    unpack(folder, "1.2.0")
+    jars.unpack(LAKE, folder)
     return folder
 
 
