@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -63,7 +64,10 @@ def storms() -> int:
 
 def mutants() -> int:
     """Wrong changes, each of which a test notices: one for each process at a time."""
-    return run(*PYTEST, MUTANTS, "-m", "nightly", "--dist", "load", report("mutants"))
+    seed = os.environ.get("CDC_TEST_SEED") or str(random.SystemRandom().randrange(10**9))
+    print(f"CDC_TEST_SEED={seed} repeats the sample; CDC_TEST_MUTANTS is its size")
+    words = (MUTANTS, "-m", "nightly", "--dist", "load", report("mutants"))
+    return run(*PYTEST, *words, variables={"CDC_TEST_SEED": seed})
 
 
 def newest_python() -> int:

@@ -44,6 +44,12 @@ class Ingested:
         return read, written, rejected, skipped
 
 
+class SparkDiedError(AssertionError):
+    """The process ended without an answer: nothing is known of what it was asked."""
+
+    TEXT = "Spark's process ended"
+
+
 class SparkProcess:
     """A process with one JVM, and the place where a lake is while it is worked on.
 
@@ -109,9 +115,8 @@ class SparkProcess:
             raise
         if not answer:
             self.kill()
-            raise AssertionError(
-                f"Spark's process ended: {self.log.read_text(errors='replace')[-4000:]}"
-            )
+            log = self.log.read_text(errors="replace")[-4000:]
+            raise SparkDiedError(f"{SparkDiedError.TEXT}: {log}")
         return json.loads(answer)
 
     def kill(self) -> None:
