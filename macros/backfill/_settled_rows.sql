@@ -1,58 +1,47 @@
 {#
-    What to write of the rows that a model yielded (see _current_rows and _history_rows): `rows` (a
-    relation), `is_empty`, `kept` (whether some values are the stored row's) and `has_surplus` (whether
-    some rows, marked by `__cdc_surplus`, are of versions that a key has no more). `found` are counts of
-    `rows`, by name.
+    What to write of the `rows` that a model yielded (see _current_rows and _history_rows; `found` are counts of
+    them): `rows` (a relation), `is_empty`, `kept` (whether some values are the stored row's) and
+    `has_surplus` (whether some, marked by `__cdc_surplus`, are of versions that a key has no more).
 
-    Keys for which there is a reason are computed from bronze and what is stored; with them the
-    stored rows that inherit values from where another key's past has changed. Runs statements.
+    Keys for which there is a reason are computed from bronze and what is stored; with them the stored rows
+    that inherit values from where another key's past has changed. Their records are found by Kafka's key
+    before any JSON is parsed, in a temporary view: one of the catalogue is analysed for each query on it.
 #}
-{% macro _settled_rows(table, rows, found, columns, is_history) -%}
+{% macro _settled_rows(table, rows, found, columns) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set unique_key = config.get('unique_key') -%}
-    {%- set is_kept = cdc_lakehouse.keeps_rows() -%}
-    {%- set is_complete = is_kept and not cdc_lakehouse.reads_increment() -%}
-    {%- set carries = table['carried'] and (
-        found['lacking'] or cdc_lakehouse.progress(this).get('carries') != 'false'
-    ) -%}
+    {%- set is_complete = table['is_kept'] and not table['is_increment'] -%}
+    {%- set carries = table['carried'] and (found['lacking'] or cdc_lakehouse.progress(this).get('carries') != 'false') -%}
     {%- set wanted = ['select ' ~ key ~ ' from ' ~ rows ~ ' where __cdc_reason is not null'] if found['reasons'] else [] -%}
-    {%- if is_kept and carries and found['past'] -%}
-        {%- set past = cdc_lakehouse.point(*cdc_lakehouse._points([found['past']])[0]) -%}
-        {%- set dependents -%}
-            select {{ key }} from {{ this }}
-            where
-            {%- if is_history %}
-                exists(
-                    cdc_state.inherited,
-                    entry -> named_struct('epoch', entry.source_epoch, 'position', entry.source_position) >= {{ past }}
-                )
-            {%- else %}
-                exists(
-                    carried_columns,
-                    entry -> entry.place.op = 'c'
-                    and named_struct('epoch', entry.place.source_epoch, 'position', entry.place.position) >= {{ past }}
-                )
-            {%- endif %}
-        {%- endset -%}
+    {%- if table['is_kept'] and carries and found['past'] -%}
+        {%- set past = "named_struct('source_epoch', {}, 'source_position', '{}')".format(*found['past'].split('@')) -%}
+        {%- set inherited = 'cdc_state.inherited' if table['is_history'] else "transform(filter(carried_columns, entry -> "
+            ~ "entry.place.op = 'c'), entry -> struct(entry.place.source_epoch, entry.place.position as source_position))" -%}
+        {%- set dependents = 'select ' ~ key ~ ' from ' ~ this ~ ' where array_max(' ~ inherited ~ ') >= ' ~ past -%}
         {%- if run_query(dependents ~ ' limit 1').rows -%}{%- do wanted.append(dependents) -%}{%- endif -%}
     {%- endif -%}
-    {%- set computed = [rows] if is_complete else [] -%}
     {%- set keys = none -%}
     {%- if wanted -%}
         {%- set keys = cdc_lakehouse.scratch_rows('keys', 'select distinct ' ~ key ~ ' from (' ~ wanted | join(' union all ') ~ ')') -%}
         {%- if carries -%}{%- set keys = cdc_lakehouse._with_previous_keys(table, keys) -%}{%- endif -%}
-        {%- set states = cdc_lakehouse.scratch_rows('states', cdc_lakehouse.row_states(
-            cdc_lakehouse.change_history('events', table, keys), table,
-            gone=cdc_lakehouse._gone_rows(table, keys) if is_kept and not is_history,
-            versions=cdc_lakehouse._stored_versions(table, is_gone=true) if is_kept and is_history
+        {%- set of_keys -%}
+            left semi join (select {{ key }} as wanted_key from {{ keys }} union all select null) as wanted
+                on {{ cdc_lakehouse.key_value(table, has_row=false) | indent(16) }} <=> wanted.wanted_key
+        {%- endset -%}
+        {%- set events = [this.schema, this.identifier, 'events'] | join('__') -%}
+        {%- do cdc_lakehouse.run_statement(create_temporary_view(events,
+            'select typed.* from (' ~ cdc_lakehouse.change_events(table['bronze_relation'], table, of_keys)
+            ~ ') as typed left semi join ' ~ keys ~ ' as wanted on typed.' ~ key ~ ' = wanted.' ~ key
         )) -%}
-        {%- set inherited = cdc_lakehouse._inherited_values(table, states, is_history, is_kept) -%}
-        {%- do computed.append(cdc_lakehouse.scratch_rows('computed', (
-            cdc_lakehouse._history_rows(table, states, inherited) if is_history
-            else cdc_lakehouse._current_rows(table, '(select * from ' ~ states ~ ' where __cdc_is_last)', inherited)
+        {%- set stored = (cdc_lakehouse._stored_versions(table, is_gone=true) if table['is_history']
+            else cdc_lakehouse._stored_rows(table, keys)) if table['is_kept'] else none -%}
+        {%- set states = cdc_lakehouse._with_inherited(table, cdc_lakehouse.scratch_rows('states', cdc_lakehouse.row_states(
+            cdc_lakehouse._run_events(events, table, keys), table, stored, is_gone=true
         ))) -%}
-    {%- endif -%}
-    {%- if not computed -%}
+        {%- set computed = cdc_lakehouse.scratch_rows('computed', (
+            cdc_lakehouse._history_rows(table, states) if table['is_history'] else cdc_lakehouse._current_rows(table, states)
+        )) -%}
+    {%- elif not is_complete -%}
         {{ return({
             'rows': '(select * from ' ~ rows ~ ' where __cdc_is_changed)', 'is_empty': not found['changed'],
             'kept': found['kept'] > 0, 'has_surplus': false
@@ -64,46 +53,40 @@
     {%- set query -%}
         with
         computed as (
-            {%- for relation in computed %}
-            select {{ names }} from {{ relation }} as computed_{{ loop.index }}
-            {%- if relation == rows and keys %}
-            left anti join {{ keys }} as keys on computed_{{ loop.index }}.{{ key }} = keys.{{ key }}
+            {%- if keys %}
+            select {{ names }}, array() as __cdc_kept, true as __cdc_is_compared from {{ computed }}
+            union all
             {%- endif %}
-            {{ 'union all' if not loop.last }}
-            {%- endfor %}
+            select {{ names }}, __cdc_kept, {{ is_complete }} as __cdc_is_compared
+            from {{ rows }} as rows
+            {%- if keys %}
+            left anti join {{ keys }} as keys on rows.{{ key }} = keys.{{ key }}
+            {%- endif %}
+            where __cdc_is_changed
         )
 
-        {% if not is_complete -%}
-        select rows.`{{ columns | join('`, rows.`') }}`, rows.__cdc_kept, false as __cdc_surplus
-        from {{ rows }} as rows
-        left anti join {{ keys }} as keys
-            on rows.{{ key }} = keys.{{ key }}
-        where rows.__cdc_is_changed
-        union all
-        {% endif -%}
-        select computed.`{{ columns | join('`, computed.`') }}`, cast(array() as array<string>) as __cdc_kept, false as __cdc_surplus
+        select computed.`{{ columns | join('`, computed.`') }}`, __cdc_kept, false as __cdc_surplus
         from computed
-        {%- if is_kept %}
-        left join {{ this }} as stored
-            on computed.`{{ unique_key }}` = stored.`{{ unique_key }}`
+        {%- if table['is_kept'] %}
+        left join {{ this }} as stored on computed.`{{ unique_key }}` = stored.`{{ unique_key }}`
         where
-            not struct(computed.`{{ compared | join('`, computed.`') }}`)
-            <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
+            not __cdc_is_compared
+            or not struct(computed.`{{ compared | join('`, computed.`') }}`) <=> struct(stored.`{{ compared | join('`, stored.`') }}`)
         {%- endif %}
-        {%- if is_kept and is_history %}
+        {%- if table['is_kept'] and table['is_history'] %}
         union all
         select stored.`{{ columns | join('`, stored.`') }}`, cast(array() as array<string>) as __cdc_kept, true as __cdc_surplus
         from {{ this }} as stored
         inner join (
-            select {{ key }}, max(version_number) as version_number from computed group by {{ key }}
-        ) as last_version
-            on stored.{{ key }} = last_version.{{ key }}
-        where stored.version_number > last_version.version_number
+            select {{ key }}, max(version_number) as last_number from computed where __cdc_is_compared group by {{ key }}
+        ) as computed
+            on stored.{{ key }} = computed.{{ key }}
+        where stored.version_number > computed.last_number
         {%- endif %}
     {%- endset -%}
     {%- set settled = cdc_lakehouse.scratch_rows('settled', query) -%}
-    {%- set counted = run_query('select count(*), count_if(__cdc_surplus) from ' ~ settled).rows[0] -%}
+    {%- set counted = run_query('select count(*) as number, count_if(__cdc_surplus) as surplus from ' ~ settled).rows[0] -%}
     {{ return({
-        'rows': settled, 'is_empty': counted[0] == 0, 'kept': found['kept'] > 0, 'has_surplus': counted[1] > 0
+        'rows': settled, 'is_empty': counted['number'] == 0, 'kept': found['kept'] > 0, 'has_surplus': counted['surplus'] > 0
     }) }}
 {%- endmacro %}

@@ -9,11 +9,11 @@
         {%- if node and 'columns' in node.config.meta and 'key' in node.config.meta -%}
             {%- set events = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
             {%- if '__cdc_reason' in compiled_code -%}
-                {{ return(dict(cdc_lakehouse.change_table(events), query=compiled_code)) }}
+                {{ return(dict(cdc_lakehouse.table_in_run(events), query=compiled_code)) }}
             {%- elif compiled_code.split() | join(' ') == 'select * from ' ~ events -%}
                 {%- set query = cdc_lakehouse.row_history(events) if cdc_lakehouse.is_history(model)
                     else cdc_lakehouse.current_rows(events) -%}
-                {{ return(dict(cdc_lakehouse.change_table(events), query=query)) }}
+                {{ return(dict(cdc_lakehouse.table_in_run(events), query=query)) }}
             {%- endif -%}
         {%- endif -%}
     {%- endfor -%}

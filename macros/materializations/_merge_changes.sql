@@ -42,7 +42,7 @@
         {%- if found.get('lacking') and not flags.EMPTY -%}
             {%- do cdc_lakehouse._record_progress({'carries': 'true'}, has_read=false) -%}
         {%- endif -%}
-        {%- set state = cdc_lakehouse._settled_rows(fold, rows, found, columns, is_history) if fold
+        {%- set state = cdc_lakehouse._settled_rows(fold, rows, found, columns) if fold
             else {'rows': rows, 'is_empty': found['changed'] == 0, 'kept': false, 'has_surplus': false} -%}
     {%- endif -%}
     {%- if (is_kept and state['is_empty']) or (flags.EMPTY and existing) -%}

@@ -1,35 +1,34 @@
 {#
-    Why a key has to be computed from bronze: the first reason that holds, null where events and
-    what is stored of the key tell its row. A current row asks with its last state (see _current_rows),
-    a history with each version (see _history_rows), as a late event changes no current row and may
-    change a history.
+    Why a key has to be computed from bronze: the first reason that holds, null where events and what is
+    stored of the key tell its row. A current row asks with its last state, a history with each version, as
+    a late event changes no current row and may change a history.
 #}
-{% macro _reasons(table, is_history, is_increment) -%}
-{%- set snapshots = cdc_lakehouse.complete_snapshots(table['bronze']) if execute and is_increment else [] -%}
-{%- set point = "named_struct('epoch', source_epoch, 'position', source_position)" -%}
+{% macro _reasons(table) -%}
+{%- set is_increment = table['is_increment'] -%}
+{%- set snapshot = cdc_lakehouse.point(*table['snapshots'][-1]) if is_increment and table['snapshots'] else none -%}
+{%- set point = "named_struct('epoch', source_epoch, 'position', __cdc_position)" -%}
 case
-    {%- if is_history %}
-    when __cdc_part > 0 then null
+    {%- if table['is_history'] %}
+    when __cdc_part <> 0 then null
     when op = 'c' and size(unavailable_columns) > 0 then 'a create left values out'
-    {%- if snapshots %}
-    when {{ point }} <= {{ cdc_lakehouse.point(*snapshots[-1]) }} then 'from before a complete snapshot'
+    {%- if snapshot %}
+    when {{ point }} <= {{ snapshot }} then 'from before a complete snapshot'
     {%- endif %}
     {%- if is_increment %}
     when __cdc_stored is null then null
     when op = 'r' then 'a read'
     when __cdc_stored.is_inheriting then 'the row inherits values'
-    when not coalesce({{ point }} > __cdc_stored.place and {{ point }} >= __cdc_stored.ended, false) then 'a late event'
+    when not coalesce({{ point }} > __cdc_stored.at and {{ point }} >= __cdc_stored.ended, false) then 'a late event'
     when not coalesce(
-        changed_at >= __cdc_stored.ended_at
-        and changed_at >= __cdc_stored.changed_at
+        changed_at >= __cdc_stored.ended_at and changed_at >= __cdc_stored.changed_at
         and not (__cdc_stored.is_read and changed_at = __cdc_stored.changed_at), false
     ) then 'a clock that went back, or a read that overtook it'
     when not coalesce(
-        __cdc_last_read.topic_generation is null
-        or topic_generation > __cdc_last_read.topic_generation
-        or topic_generation = __cdc_last_read.topic_generation and (
+        __cdc_stored.last_read.topic_generation is null or topic_generation > __cdc_stored.last_read.topic_generation
+        or topic_generation = __cdc_stored.last_read.topic_generation and (
             topic_partition is null
-            or topic_partition = __cdc_last_read.topic_partition and __cdc_first_offset > __cdc_last_read.kafka_offset
+            or topic_partition = __cdc_stored.last_read.topic_partition
+            and __cdc_first_offset > __cdc_stored.last_read.kafka_offset
         ), false
     ) then 'a read may stand behind it'
     {%- endif %}
@@ -37,8 +36,8 @@ case
     when exists(carried_columns, entry -> entry.place.op = 'c' and not entry.is_known
         {{- ' and not coalesce(array_contains(__cdc_stored.carried_columns, entry), false)' if is_increment }})
         then 'a create left values out'
-    {%- if snapshots %}
-    when __cdc_stored is null and __cdc_lowest <= {{ cdc_lakehouse.point(*snapshots[-1]) }} then 'from before a complete snapshot'
+    {%- if snapshot %}
+    when __cdc_stored is null and __cdc_lowest <= {{ snapshot }} then 'from before a complete snapshot'
     {%- endif %}
     {%- if is_increment %}
     when __cdc_stored.op = 'r' and __cdc_stored.is_deleted and __cdc_read is not null
@@ -50,13 +49,12 @@ case
         then 'a read that lost before: its first delivery may stand elsewhere'
     {#- reads that lost are not remembered, and what they lost to has moved -#}
     when cdc_state.last_read_at is null then null
-    when __cdc_stored.__cdc_first_offset < __cdc_stored.kafka_offset then 'an earlier delivery of the stored event'
+    when __cdc_stored.first_offset < __cdc_stored.kafka_offset then 'an earlier delivery of the stored event'
     when __cdc_carried_place > __cdc_place then 'a carried value that is newer than the row'
     when __cdc_part = 0 and op <> 'r' and source_epoch = __cdc_stored.place.source_epoch and (
         cdc_state.topic_generation < __cdc_stored.topic_generation
         or cdc_state.topic_generation = __cdc_stored.topic_generation
-        and cdc_state.topic_partition = __cdc_stored.topic_partition
-        and kafka_offset < __cdc_stored.__cdc_first_offset
+        and cdc_state.topic_partition = __cdc_stored.topic_partition and kafka_offset < __cdc_stored.first_offset
     ) then 'a newer change of a lower offset'
     {%- endif %}
     {%- endif %}

@@ -12,9 +12,7 @@
 {% macro child_rows(parents, array, elements, id, key, parent_columns=[], computed={}) -%}
 {%- set is_increment = cdc_lakehouse.reads_increment() -%}
 {%- set columns = (key + parent_columns + elements.keys() | list) | unique | list + computed.keys() | list -%}
-{%- set position = cdc_lakehouse.position_columns() | select('in', [
-    'op', 'source_epoch', 'source_position', 'source_lsn', 'kafka_offset', 'changed_at', 'ingested_at', 'ingest_batch'
-]) | list -%}
+{%- set position = cdc_lakehouse.position_columns() | reject('in', ['is_deleted', 'untyped_columns']) | list -%}
 with
 parents as (
     select * from {{ parents }}
@@ -26,8 +24,7 @@ parents as (
 
 present as (
     select
-        concat_ws('-', `{{ key | join('`, `') }}`) as `{{ id }}`,
-        `{{ columns | reject('in', computed) | join('`, `') }}`,
+        concat_ws('-', `{{ key | join('`, `') }}`) as `{{ id }}`, `{{ columns | reject('in', computed) | join('`, `') }}`,
         {%- for column, expression in computed.items() %}
         {{ expression }} as `{{ column }}`,
         {%- endfor %}
@@ -52,24 +49,17 @@ candidates as (
     union all
     select
         held.`{{ id }}`,
-        {%- for column in columns %}
-        {{ 'held.`%s`' % column if column in key else 'null' }} as `{{ column }}`,
-        {%- endfor %}
+        {%- for column in columns %} {{ 'held.' if column in key else 'null as ' }}`{{ column }}`,{% endfor %}
         parents.{{ position | join(', parents.') }}, true as is_deleted, -1 as __cdc_number
     from {{ this }} as held
-    inner join parents
-        on held.`{{ key[0] }}` = parents.`{{ key[0] }}`
+    inner join parents on held.`{{ key[0] }}` = parents.`{{ key[0] }}`
     where not held.is_deleted
     {%- endif %}
 )
 
 select
-    `{{ id }}`, `{{ columns | join('`, `') }}`,
-    op, is_deleted, {{ position[1:] | join(', ') }},
+    `{{ id }}`, `{{ columns | join('`, `') }}`, op, is_deleted, {{ position[1:] | join(', ') }},
     cast(array() as {{ cdc_lakehouse.carried_type() }}) as carried_columns
-from (
-    select *, row_number() over (partition by `{{ id }}` order by __cdc_number desc) as __cdc_rank
-    from candidates
-)
+from (select *, row_number() over (partition by `{{ id }}` order by __cdc_number desc) as __cdc_rank from candidates)
 where __cdc_rank = 1
 {%- endmacro %}

@@ -1,140 +1,169 @@
 {#
-    What the row of each key was after each of its events: one row for each version, in the order of
-    the fold (see _placed). `events` is a query of event_columns. Of silver `gone` (see _gone_rows) are
-    versions too, of a history `versions` (see _stored_versions), with their places.
+    What the row of each key was after each of its versions, in their order (docs/decisions/0001-order-of-events.md
+    and 0027). `events` is CTEs that end with `events` (see _run_events), `stored` what the table has of their
+    keys (see _stored_rows and _stored_versions); `is_gone` says that `events` are all that bronze has of
+    them. `__cdc_part` is 0 of an event. `__cdc_value_N` is the newest value of a column that events may leave
+    out, in the row's incarnation; `__cdc_incarnation` what that began with.
 
-    The state of a column that events may leave out is `__cdc_value_N`: the newest struct of place,
-    is_known, part and value in the row's incarnation. `__cdc_incarnation` is what that began with: what a create
-    left out is the previous key's (see _inherited_values). `__cdc_valid_from` and `__cdc_from_position` are no
-    later than those of the versions behind.
-
-    A read of a blocking snapshot may overtake changes (`__cdc_overtakes`): it has seen them, and they
-    are delivered behind it. It is no version then, and has no value of a column that these changes
-    brought. The reads that a stream begins with are no later than the first change in the log, though
-    its time may be lower: they overtook nothing, unless a create says that there was no row.
+    A snapshot read stands right behind the highest streamed position delivered before it, in its partition or
+    an older generation of the topic, or of a truncate that it was taken after, but not behind its own; where
+    its offset is unknown, right before its own. One of a blocking snapshot may overtake changes
+    (`__cdc_overtakes`): it has seen them, and they are delivered behind it. It is no version then, and has no
+    value of a column that these changes brought. The reads that a stream begins with are no later than the
+    first change in the log, though its time may be lower: they overtook nothing, unless a create says that
+    there was no row.
 #}
-{% macro row_states(events, table, gone=none, versions=none, is_increment=false) -%}
+{% macro row_states(events, table, stored=none, is_gone=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set columns = table['columns'] | reject('equalto', table['key']) | list -%}
+{%- set is_silver = not table['is_history'] -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
+{%- set streamed = "if(op = 'r', position_before_read, if(__cdc_part < -1, null, source_position))" -%}
+{%- set point = "named_struct('epoch', source_epoch, 'position', coalesce(__cdc_place.position, ''))" -%}
+{#- in reverse: Spark recomputes a frame up to the last row for every row -#}
+{%- set backwards = 'partition by %s order by __cdc_place desc, __cdc_part desc, -kafka_offset desc, event_id desc' % key -%}
 with
-events as (
-    {{ events | indent(4) }}
+{{ events }},
+{%- if stored %}
+
+stored as (
+    {{ stored | indent(4) }}
+),
+{%- endif %}
+
+versions as (
+    select
+        {{ key }}, 0 as __cdc_part, event_id, {{ cdc_lakehouse.position_columns() | join(', ') }}, topic_generation,
+        topic_partition, position_before_read, case when op = 'r' then changed_at end as last_read_at, unavailable_columns,
+        fields, {% for column in table['carried'] + table['others'] %}`{{ column }}`, {% endfor -%}
+        {{ 'null' if stored else 'int(null)' }} as __cdc_stored_state
+    from events
+    {%- if stored %}
+    {%- if is_silver and (is_gone or not table['is_increment']) %}
+    {#- a read that had lost, and whose first delivery is gone, too #}
+    left anti join stored
+        on
+            events.{{ key }} = stored.{{ key }} and events.op = 'r' and stored.__cdc_part = 1
+            and events.changed_at <= stored.last_read_at
+    {%- endif %}
+    union all
+    select * from stored
+    {%- endif %}
 ),
 
-{{ cdc_lakehouse._placed(table, gone=gone) }},
+deliveries as (
+    select *, min(kafka_offset) over (
+        partition by
+            {{ key }}, source_epoch, topic_generation, topic_partition, is_deleted, source_lsn,
+            op = 'r', if(op = 'r', changed_at, null), if(op = 'r', null, source_position)
+    ) as __cdc_first_offset
+    from (select * from versions distribute by {{ key }})
+),
 
-changes as (
-    select
-        {{ key }}, __cdc_part, __cdc_place, -kafka_offset as __cdc_delivery, event_id,
-        op, is_deleted, source_epoch,
-        greatest(source_position, __cdc_place.position) as source_position,
-        source_position is not null as __cdc_has_position,
-        source_lsn, topic_generation, topic_partition, __cdc_first_offset, changed_at, ingested_at, ingest_batch,
-        last_read_at, unavailable_columns, untyped_columns,
-        {%- for column in columns %} `{{ column }}`,{% endfor %}
-        {#- of nulls, and not null itself: Spark's interpreted projections, as Hudi's merge uses
-            them, fail on a null struct in a struct -#}
-        named_struct(
-            'topic_generation', if(op = 'r' and __cdc_first_offset is not null, topic_generation, null),
-            'topic_partition', if(op = 'r' and __cdc_first_offset is not null, topic_partition, null),
-            'kafka_offset', if(op = 'r', __cdc_first_offset, null)
-        ) as __cdc_read,
-        cast(null as struct<
-            place: struct<epoch: int, position: string>, ended: struct<epoch: int, position: string>,
-            ended_at: timestamp, changed_at: timestamp, is_read: boolean, is_inheriting: boolean,
-            number_before: int, inherited: array<struct<source_epoch: int, source_position: string>>
-        >) as __cdc_version
-    from placed
-    {%- if versions %}
-    union all
-    {{ versions | indent(4) }}
-    {%- endif %}
+positions as (
+    select *, case when op = 'r' and __cdc_first_offset is not null then greatest(
+        max({{ streamed }}) over (
+            partition by {{ key }}, source_epoch, topic_generation, topic_partition
+            order by __cdc_first_offset range between unbounded preceding and current row
+        ),
+        max({{ streamed }}) over (
+            partition by {{ key }}, source_epoch order by topic_generation range between unbounded preceding and 1 preceding
+        )
+    ) end as __cdc_delivered_before
+    from deliveries
+),
+
+placed as (
+    select *, {{ 'if(__cdc_part < 0, __cdc_stored_state.place, ' if stored and not is_silver }}named_struct(
+        'source_epoch', source_epoch,
+        'position', case
+            when op <> 'r' or __cdc_first_offset is null then source_position
+            {#- of a column that a stored row carries, its own position is not known #}
+            when __cdc_part >= 0 and __cdc_delivered_before > source_position then source_position
+            else __cdc_delivered_before
+        end,
+        'read_rank', case when op <> 'r' then 0 when __cdc_first_offset is null then -1 else 1 end,
+        {#- of an event that was delivered in several generations the first is remembered #}
+        'topic_generation', if(op = 'r', 1, -1) * topic_generation, 'kafka_offset', __cdc_first_offset,
+        'changed_at', changed_at, 'op', op, 'source_lsn', source_lsn, 'topic_partition', topic_partition
+    ){{ ')' if stored and not is_silver }} as __cdc_place
+    from positions
 ),
 
 followed as (
     select
         *,
+        {#- no later than of the versions behind #}
         min(changed_at) over from_here_on as __cdc_valid_from,
-        if(source_position is null, null, min(
-            if(source_position is null, null, named_struct('epoch', source_epoch, 'position', source_position))
+        if(__cdc_position is null, null, min(
+            if(__cdc_position is null, null, named_struct('epoch', source_epoch, 'position', __cdc_position))
         ) over from_here_on).position as __cdc_from_position,
         {%- for column in table['carried'] %}
-        min(
-            if(
-                {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')),
-                changed_at, null
-            )
-        ) over from_here_on as __cdc_next_{{ loop.index }}_at,
+        min(if(
+            {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')), changed_at, null
+        )) over from_here_on as __cdc_next_{{ loop.index }}_at,
         {%- endfor %}
         coalesce(
-            __cdc_part = 0 and op = 'r' and __cdc_has_position
+            __cdc_part = 0 and op = 'r' and source_position is not null
             and min(if({{ is_change }}, changed_at, null)) over from_here_on <= changed_at
             and (
                 lead(source_epoch) over backwards = source_epoch
                 or last_value(if({{ is_change }}, op, null), true) over from_here_on = 'c'
-            ),
-            false
-        ) as __cdc_overtakes
-        {%- if is_increment %},
-        max(__cdc_version) over of_key as __cdc_stored,
-        max(if(__cdc_part > 0, __cdc_read, null)) over of_key as __cdc_last_read
-        {%- endif %}
-    from changes
+            ), false
+        ) as __cdc_overtakes,
+        row_number() over backwards as __cdc_number
+    from (
+        select *, if(__cdc_part < -1, source_position, greatest(source_position, __cdc_place.position)) as __cdc_position
+        from placed
+    )
     window
-        of_key as (partition by {{ key }}),
-        backwards as (
-            partition by {{ key }}
-            order by __cdc_place desc, __cdc_part asc, __cdc_delivery desc, event_id desc
-        ),
-        {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
-        from_here_on as (
-            partition by {{ key }}
-            order by __cdc_place desc, __cdc_part asc, __cdc_delivery desc, event_id desc
-            rows between unbounded preceding and current row
-        )
+        backwards as ({{ backwards }}),
+        from_here_on as ({{ backwards }} rows between unbounded preceding and current row)
 )
 
 select
-    {{ key }}, __cdc_part, __cdc_place, __cdc_delivery, event_id, op, is_deleted, source_epoch, source_position,
-    source_lsn, topic_generation, topic_partition, __cdc_first_offset, changed_at, ingested_at,
-    unavailable_columns, untyped_columns, __cdc_valid_from, __cdc_from_position, __cdc_overtakes, __cdc_version,
-    {%- if is_increment %} __cdc_stored, __cdc_last_read,{% endif %}
-    {%- for column in table['others'] %} `{{ column }}`,{% endfor %}
+    *,
     {%- for column in table['carried'] %}
     {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
-    max(
-        case
-            when
-                ({{ is_known }} or op in ('c', 'd', 'r'))
-                and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
-                then named_struct(
-                    'place', __cdc_place, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`
-                )
-        end
-    ) over so_far as __cdc_value_{{ loop.index }},
+    max(case
+        when
+            ({{ is_known }} or op in ('c', 'd', 'r'))
+            and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
+            then named_struct('place', __cdc_place, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
+    end) over so_far as __cdc_value_{{ loop.index }},
     {%- endfor %}
-    last_value(
-        case
-            when op in ('c', 'd', 'r') and not __cdc_overtakes then named_struct(
-                'op', op, 'source_epoch', source_epoch, 'source_position', source_position
-            )
-        end, true
-    ) over so_far as __cdc_incarnation,
-    lead(true) over forwards is null as __cdc_is_last,
-    max(if(op = 'r' and __cdc_has_position, changed_at, null)) over of_key as __cdc_read_at,
-    max(__cdc_read) over of_key as __cdc_read,
-    max(ingest_batch) over of_key as ingest_batch,
-    max(last_read_at) over of_key as last_read_at,
-    cast(null as array<string>) as fields
+    last_value(if(
+        op in ('c', 'd', 'r') and not __cdc_overtakes,
+        named_struct('op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position), null
+    ), true) over so_far as __cdc_incarnation,
+    __cdc_number = min(if(__cdc_part <> -1, __cdc_number, null)) over of_key as __cdc_is_last,
+    {%- if is_silver %}
+    collect_set(fields) over of_key as __cdc_fields,
+    {%- else %}
+    max(if(__cdc_part = 0 and op = 'r' and source_position is not null, changed_at, null)) over of_key as __cdc_read_at,
+    max(if(__cdc_part = 0 and op = 'r', named_struct(
+        'topic_generation', if(__cdc_first_offset is null, null, topic_generation),
+        'topic_partition', if(__cdc_first_offset is null, null, topic_partition), 'kafka_offset', __cdc_first_offset
+    ), {{ '__cdc_stored_state.last_read' if stored else 'null' }})) over of_key as __cdc_read,
+    {%- endif %}
+    {%- if table['is_increment'] %}
+    min(if(__cdc_part = 0, {{ point }}, null)) over of_key as __cdc_lowest,
+    min(if(__cdc_part = 0 and op = 'd', {{ point }}, null)) over of_key as __cdc_deleted,
+    {%- if is_silver %}
+    max(if(__cdc_part = 1, struct(
+        __cdc_place as place, __cdc_first_offset as first_offset, op, is_deleted, topic_generation, topic_partition,
+        kafka_offset, position_before_read, last_read_at, __cdc_stored_state as carried_columns
+    ), null)) over of_key as __cdc_stored,
+    min(if(__cdc_part = 0, __cdc_place, null)) over of_key as __cdc_lowest_place,
+    max(if(__cdc_part = 0, __cdc_place, null)) over of_key as __cdc_highest_place,
+    max(if(__cdc_part = -1, __cdc_place, null)) over of_key as __cdc_carried_place,
+    max(if(__cdc_part = 0 and op = 'r', struct(__cdc_place as place, changed_at), null)) over of_key as __cdc_read,
+    {%- else %}
+    max(__cdc_stored_state) over of_key as __cdc_stored,
+    {%- endif %}
+    {%- endif %}
+    max(ingest_batch) over of_key as __cdc_batch, max(last_read_at) over of_key as __cdc_last_read_at
 from followed
 window
     of_key as (partition by {{ key }}),
-    forwards as (
-        partition by {{ key }} order by __cdc_place, __cdc_part desc, __cdc_delivery, event_id
-    ),
-    so_far as (
-        partition by {{ key }} order by __cdc_place, __cdc_part desc, __cdc_delivery, event_id
-        rows between unbounded preceding and current row
-    )
+    so_far as (partition by {{ key }} order by __cdc_number desc rows between unbounded preceding and current row)
 {%- endmacro %}

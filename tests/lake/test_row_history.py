@@ -459,7 +459,7 @@ NAMED = re.compile(
     r"\bas `?([a-z]\w*)\b|\b([a-z]\w*) as \(|\b([a-z]\w*) ->|'([a-z]\w*)',|\b([a-z]\w*): "
 )
 # Names that no column can have: a declaration with one is refused.
-TAKEN = ("_check_change_table.sql", "position_columns.sql", "history_columns.sql")
+TAKEN = ("_check_change_table.sql", "position_columns.sql", "row_history.sql")
 COLUMNS_A_TABLE = 56  # of which the text of a staging view has room
 # In each table: fields of structs, which a relation called as a column would have, too.
 FIELDS = ("is_known", "part", "place", "value")

@@ -1,0 +1,128 @@
+{#
+    The change events that this run computes rows from, as CTEs that end with `events`: an increment's
+    are those that arrived; else, and of the keys in `keys` (a relation; `source` has their events alone),
+    all up to the run's bound. Not all are records:
+
+    - an applied truncate is a delete of each key whose newest event before it is of its topic and
+      source table. It has no offset: its partition says nothing of theirs. A read that was taken after
+      it stands behind it (`position_before_read`). A read without a position was delivered before it in
+      its partition or, in another, taken before it;
+    - a complete snapshot is a delete of each key that it lacked (see _missing_rows).
+
+    They end stored rows of a key (of a history: versions of an event) that bronze has no more, too, of
+    which the source table is not known.
+#}
+{% macro _run_events(source, table, keys=none) -%}
+{%- set key = '`' ~ table['key'] ~ '`' -%}
+{%- set is_all = keys is not none or not table['is_increment'] -%}
+{%- set snapshots = table['snapshots'] if is_all else [] -%}
+{%- set own = 'event_id, op, source_epoch, source_position, source_lsn, topic_generation, topic_partition,'
+    ~ ' kafka_offset, changed_at, ingested_at, ingest_batch' -%}
+{%- set is_of_source -%}
+coalesce(existing.topic = __cdc_truncate.topic, true)
+            and coalesce(existing.__cdc_source_table = __cdc_truncate.source_table, true)
+{%- endset -%}
+{%- set is_before -%}
+case
+                when existing.source_epoch <> __cdc_truncate.source_epoch then existing.source_epoch < __cdc_truncate.source_epoch
+                when existing.source_position is not null then existing.source_position < __cdc_truncate.source_position
+                when existing.topic_partition = __cdc_truncate.topic_partition
+                    and existing.topic_generation = __cdc_truncate.topic_generation
+                    then existing.kafka_offset < __cdc_truncate.kafka_offset
+                else existing.changed_at < __cdc_truncate.changed_at
+            end
+{%- endset -%}
+arrived as (
+    select * from {{ source }} where {{ key }} is not null and {{ table['until'] if is_all else table['arrived'] }}
+),
+
+{% if table['truncates'] or snapshots -%}
+existing as (
+    select
+        {{ key }}, source_epoch, source_position, changed_at, topic, topic_generation, topic_partition,
+        kafka_offset, op, ingest_batch, __cdc_source_table, true as __cdc_is_live
+    from arrived
+    {%- if table['is_kept'] and is_all %}
+    union all
+    select
+        target.{{ key }},
+        {%- if table['is_history'] %}
+        from_epoch, from_position, valid_from, regexp_replace(cdc_state.place.topic_partition, '/[^/]*$', ''),
+        null, null, null, op, ingest_batch, null, is_current
+        {%- else %}
+        source_epoch,
+        {#- of a read without one it is that of what it stands behind #}
+        if(op = 'r' and source_position <=> cdc_state.position_before_read, null, source_position), changed_at,
+        regexp_replace(cdc_state.topic_partition, '/[^/]*$', ''), cdc_state.topic_generation,
+        cdc_state.topic_partition, kafka_offset, op, ingest_batch, null, not is_deleted
+        {%- endif %}
+    from {{ this }} as target
+    {%- if keys %}
+    left semi join {{ keys }} as wanted on target.{{ key }} = wanted.{{ key }}
+    {%- endif %}
+    left anti join {{ source }} as known on target.{{ key }} = known.{{ key }} {{ 'and target.from_epoch = known.source_epoch'
+        ' and target.from_position <=> known.source_position' if table['is_history'] }}
+    {%- endif %}
+),
+
+{% endif -%}
+{%- if table['truncates'] -%}
+truncates as (
+    select struct(
+        source_epoch, source_position, topic, topic_generation, topic_partition, source_table,
+        struct(source_epoch as epoch, source_position as position) as at,
+        min(kafka_offset) as kafka_offset, min(event_id) as event_id, min(source_lsn) as source_lsn,
+        min(source_ts) as changed_at, min(ingested_at) as ingested_at, min(ingest_batch) as ingest_batch
+    ) as __cdc_truncate
+    from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(4) }}
+    where op = 't' and {{ cdc_lakehouse.at_points(table['truncates']) }} and {{ table['until'] }}
+    group by source_epoch, source_position, topic, topic_generation, topic_partition, source_table
+),
+
+truncated as (
+    select
+        {{ key }}, concat(__cdc_truncate.event_id, '-', {{ key }}) as event_id, 'd' as op, __cdc_truncate.source_epoch,
+        __cdc_truncate.source_position, __cdc_truncate.source_lsn, __cdc_truncate.topic_generation,
+        string(null) as topic_partition, bigint(null) as kafka_offset, __cdc_truncate.changed_at,
+        __cdc_truncate.ingested_at, __cdc_truncate.ingest_batch
+    from (
+        select existing.{{ key }}, __cdc_truncate, max_by(
+            {{ is_of_source }}, struct(existing.source_epoch, existing.source_position, existing.changed_at)
+        ) as __cdc_is_of_source
+        from truncates
+        inner join existing on {{ is_before }}
+        group by existing.{{ key }}, __cdc_truncate
+    )
+    where __cdc_is_of_source
+),
+
+{% endif -%}
+{%- if snapshots -%}
+{{ cdc_lakehouse._missing_rows(table) }},
+
+{% endif -%}
+events as (
+    select
+        `{{ table['columns'] | join('`, `') }}`, {{ own }}, is_deleted, unavailable_columns, untyped_columns, fields,
+    {%- if table['truncates'] %}
+        if(op = 'r', array_max(transform(
+            filter(
+                __cdc_truncates, __cdc_truncate -> existing.source_epoch = __cdc_truncate.source_epoch
+                and {{ is_of_source }} and not {{ is_before }}
+            ), __cdc_truncate -> __cdc_truncate.source_position
+        )), null) as position_before_read
+    from arrived as existing
+    cross join (select collect_list(__cdc_truncate) as __cdc_truncates from truncates)
+    {%- else %}
+        string(null) as position_before_read
+    from arrived
+    {%- endif %}
+    {%- for deletes in (['truncated'] if table['truncates'] else []) + (['missing'] if snapshots else []) %}
+    union all
+    select
+        {% for column in table['columns'] %}{{ 'null as ' if column != table['key'] }}`{{ column }}`, {% endfor -%} {{ own }},
+        true as is_deleted, array() as unavailable_columns, null as untyped_columns, null as fields, null as position_before_read
+    from {{ deletes }}
+    {%- endfor %}
+)
+{%- endmacro %}
