@@ -37,7 +37,7 @@ def schema_of(table: HudiTable) -> pa.Schema:
     """
     with _named(table.base_url):
         schema = table.get_schema()
-    # `_hoodie_key` is one of ours (macros/materializations/_record_key.sql).
+    # `_hoodie_key` is one of ours (macros/materializations/_create_or_alter_table.sql).
     return pa.schema(
         [each for each in schema if not each.name.startswith("_hoodie_")], schema.metadata
     )

@@ -57,9 +57,9 @@ NEEDED = {
 
 
 def table_properties(*, partitioned: bool = False) -> dict[str, str]:
-    """The properties that the macro ``_table_properties`` gives a silver table."""
-    macro = Path("macros/materializations/_table_properties.sql")
-    always, condition, more = macro.read_text().partition("if config.get('partition_by')")
+    """The properties that the macro ``table_properties`` gives a silver table."""
+    macro = Path("macros/materializations/table_properties.sql")
+    always, condition, more = macro.read_text().partition("if partition")
     assert condition
     return dict(re.findall(r"'([\w.]+)': '(\w+)'", always + more * partitioned))
 

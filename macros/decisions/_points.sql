@@ -1,16 +1,13 @@
 {#
-    Points, pairs of epoch and position, from how a setting or a property names them:
-    `1@000000000000002c`. Without an epoch it is none: the one in which there is such an event. A whole
-    number is PostgreSQL's LSN.
+    Points, pairs of epoch and position, from how a setting or a property names them: `1@000000000000002c`. Without
+    an epoch it is none: the one in which there is such an event. A whole number is PostgreSQL's LSN.
 #}
 {% macro _points(named) -%}
     {%- set points = [] -%}
     {%- for text in named | map('string') -%}
         {%- set epoch, at, position = text.rpartition('@') -%}
         {%- set is_lsn = modules.re.fullmatch('0|[1-9][0-9]*', position) -%}
-        {%- do points.append((
-            epoch | int if at else none, '%016x' | format(position | int) if is_lsn else position
-        )) -%}
+        {%- do points.append((epoch | int if at else none, '%016x' | format(position | int) if is_lsn else position)) -%}
     {%- endfor -%}
     {{ return(points) }}
 {%- endmacro %}

@@ -4,7 +4,7 @@
 #}
 {% macro rejected_rows(staging_models) -%}
     {%- for events in staging_models %}
-    {%- set bronze = cdc_lakehouse.change_table(events)['bronze'] %}
+    {%- set table = cdc_lakehouse.table_in_run(events) %}
 select
     event_id, '{{ events.identifier.removeprefix('stg_') }}' as table_name, rejection as reason,
     op, source_epoch, topic, kafka_partition, kafka_offset, changed_at, ingested_at, ingest_batch
@@ -12,8 +12,7 @@ from {{ events }}
 where
     rejection is not null
     and
-    {{ cdc_lakehouse.arrived_in_this_run(bronze) if cdc_lakehouse.reads_increment()
-        else cdc_lakehouse.arrived_until_this_run(bronze) }}
+    {{ table['arrived' if cdc_lakehouse.reads_increment() else 'until'] }}
     {{ 'union all' if not loop.last }}
     {% endfor %}
 {%- endmacro %}

@@ -1,96 +1,80 @@
 {#
-    Make sure that a table exists and has the columns of the rows to write, as
-    `on_schema_change` says; the list of these. Columns named `__cdc_…` or `_hoodie_…` are not of
-    the table. With `append_new_columns` a number's type is widened, too: what the narrower one
-    could not hold is null until a full refresh.
+    Make sure that a table exists and has the columns of the rows to write, as `on_schema_change` says; the list of
+    these. With `append_new_columns` a number's type is widened, too: what the narrower one could not hold is null until
+    a full refresh. The table is created empty: a `create table as select` that is killed leaves files that no catalogue
+    knows, and the next one refuses to go there. Hudi refuses an empty key: where the model's key is a text of the source
+    (`fold`, see change_table), Hudi's is a column `_hoodie_key` beside it, which readers hide with Hudi's others.
 
-    The table is created empty: a `create table as select` that is killed leaves files that no
-    catalogue knows, and the next one refuses to go there. Before a column is added, a delete of
-    nothing rolls back unfinished commits: after Hudi's commit of the column, their rollback
-    would end every build (HoodieRollbackException). Hudi changes a type only while
-    `hoodie.schema.on.read.enable` is set; its readers need no such setting.
+    Before a column is added, a delete of nothing rolls back unfinished commits: after Hudi's commit of the column, their
+    rollback would end every build (HoodieRollbackException). Hudi changes a type only while `hoodie.schema.on.read.enable`
+    is set; its readers need no such setting.
 #}
-{% macro _create_or_alter_table(relation, existing, types, rows, record_key) -%}
+{% macro _create_or_alter_table(relation, existing, types, rows, fold=none) -%}
+    {%- set key = config.get('unique_key') -%}
     {%- set partition = config.get('partition_by') -%}
+    {%- if partition and types.get(partition) != 'string' -%}
+        {%- do exceptions.raise_compiler_error(
+            "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition ~ ', which is '
+            ~ types.get(partition, 'no column of it') ~ '; it is the name of a column of text') -%}
+    {%- endif -%}
     {%- set wanted = {} -%}
-    {%- for column, type in types.items() if not column.startswith(('__cdc_', '_hoodie_')) and column != partition -%}
+    {%- for column, type in types.items() if not column.startswith(('__cdc_', '_hoodie_')) -%}
         {%- do wanted.update({column: type}) -%}
     {%- endfor -%}
-    {%- if partition -%}
-        {%- if types.get(partition) != 'string' -%}
-            {{ exceptions.raise_compiler_error(
-                "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition
-                ~ ', which is ' ~ types.get(partition, 'no column of it')
-                ~ '; it is the name of a column of text'
-            ) }}
-        {%- endif -%}
-        {#- Spark has it last -#}
-        {%- do wanted.update({partition: 'string'}) -%}
-    {%- endif -%}
+    {#- Spark has the column of partitions last -#}
+    {%- if partition -%}{%- do wanted.update({partition: wanted.pop(partition)}) -%}{%- endif -%}
     {%- if config.get('contract').enforced -%}
         {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows) -%}
     {%- endif -%}
-    {%- set stored = cdc_lakehouse.stored_columns(relation) -%}
+    {%- set stored = cdc_lakehouse.stored_table(relation)['columns'] -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
     {%- set added = [] -%}
     {%- set widened = [] -%}
-    {%- for column, type in wanted.items() -%}
+    {%- for column, type in wanted.items() if stored.get(column) != type.split('<')[0] -%}
+        {%- set change = stored[column] ~ ' to ' ~ type -%}
+        {%- set digits = modules.re.findall('\\d+', change) | map('int') | list -%}
+        {%- set is_wider = change == 'int to bigint' or (change.count('decimal(') == 2
+            and digits[0] - digits[1] <= digits[2] - digits[3] and digits[1] <= digits[3]) -%}
         {%- if column not in stored -%}
             {%- do added.append('`' ~ column ~ '` ' ~ type) -%}
-        {%- elif stored[column] != type.split('<')[0] -%}
-            {%- set change = stored[column] ~ ' to ' ~ type -%}
-            {%- set decimal = 'decimal\\((\\d+),(\\d+)\\)' -%}
-            {%- set digits = modules.re.fullmatch(decimal ~ ' to ' ~ decimal, change) -%}
-            {%- set digits = digits.groups() | map('int') | list if digits else [] -%}
-            {%- set is_wider = change == 'int to bigint' or (
-                digits and digits[0] - digits[1] <= digits[2] - digits[3] and digits[1] <= digits[3]
-            ) -%}
-            {%- if not is_wider or mode != 'append_new_columns' -%}
-                {{ exceptions.raise_compiler_error(
-                    relation ~ ': column ' ~ column ~ ' is ' ~ stored[column] ~ ' in the table and ' ~ type
-                    ~ ' in the model. Drop the table and build it again: dbt run-operation drop_table'
-                    ~ " --args '{table: " ~ relation.schema ~ '.' ~ relation.identifier ~ "}' (docs/runbook.md)"
-                ) }}
-            {%- endif -%}
+        {%- elif is_wider and mode == 'append_new_columns' -%}
             {%- do widened.append('alter table ' ~ relation ~ ' alter column `' ~ column ~ '` type ' ~ type) -%}
+        {%- else -%}
+            {%- do exceptions.raise_compiler_error(
+                relation ~ ': column ' ~ column ~ ' is ' ~ stored[column] ~ ' in the table and ' ~ type
+                ~ ' in the model. Drop the table and build it again: dbt run-operation drop_table'
+                ~ " --args '{table: " ~ relation.schema ~ '.' ~ relation.identifier ~ "}' (docs/runbook.md)") -%}
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
-        {%- set options = dict(config.get('options') or {}, primaryKey=record_key) -%}
-        {%- if record_key == '_hoodie_key' -%}{%- do added.insert(0, '_hoodie_key string') -%}{%- endif -%}
+        {%- set options = dict(config.get('options') or {}, primaryKey=key) -%}
+        {%- if types[key] == 'string' and not cdc_lakehouse.is_history(model)
+            and (not fold or (not fold['key_columns'] and fold['columns'][key] in ['string', 'bpchar'])) -%}
+            {%- do options.update(primaryKey='_hoodie_key') -%}
+            {%- do added.insert(0, '_hoodie_key string') -%}
+            {%- do stored.update(_hoodie_key='string') -%}
+        {%- endif -%}
         {%- call statement('create_table') -%}
             create table if not exists {{ relation }} ({{ added | join(', ') }})
             {{ file_format_clause() }}
-            options (
-                {%- for name, value in options.items() -%}
-                    {{ name }} '{{ value }}'{{ ', ' if not loop.last }}
-                {%- endfor -%}
-            )
+            options ('{{ options.items() | map('join', "' '") | join("', '") }}')
             {{ partition_cols(label='partitioned by') }}
             {{ location_clause() }}
-            tblproperties (
-                {%- for name, value in cdc_lakehouse._table_properties().items() -%}
-                    '{{ name }}' = '{{ value }}'{{ ', ' if not loop.last }}
-                {%- endfor -%}
-            )
+            tblproperties ('{{ cdc_lakehouse.table_properties().items() | map('join', "' = '") | join("', '") }}')
         {%- endcall -%}
-    {%- elif mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list) -%}
-        {{ exceptions.raise_compiler_error(
+    {%- elif mode == 'fail' and (added or stored.keys() | reject('in', wanted) | list not in [[], ['_hoodie_key']]) -%}
+        {%- do exceptions.raise_compiler_error(
             relation ~ ' has the columns ' ~ stored | join(', ') ~ '; the model yields '
-            ~ wanted | join(', ') ~ ' (on_schema_change: fail)'
-        ) }}
+            ~ wanted | join(', ') ~ ' (on_schema_change: fail)') -%}
     {%- elif mode == 'append_new_columns' and (added or widened) -%}
-        {%- set wider = ['set hoodie.schema.on.read.enable = true'] + widened
-            + ['set hoodie.schema.on.read.enable = false'] -%}
-        {%- set more = ['alter table ' ~ relation ~ ' add columns (' ~ added | join(', ') ~ ')'] -%}
-        {%- for sql in ['delete from ' ~ relation ~ ' where false']
-            + (wider if widened else []) + (more if added else []) -%}
+        {%- set setting = 'set hoodie.schema.on.read.enable = ' -%}
+        {%- set wider = [setting ~ 'true'] + widened + [setting ~ 'false'] if widened else [] -%}
+        {%- set more = ['alter table ' ~ relation ~ ' add columns (' ~ added | join(', ') ~ ')'] if added else [] -%}
+        {%- for sql in ['delete from ' ~ relation ~ ' where false'] + wider + more -%}
             {%- do cdc_lakehouse.run_statement(sql) -%}
         {%- endfor -%}
     {%- endif -%}
-    {%- if not existing or mode == 'append_new_columns' -%}
-        {%- do stored.update(wanted) -%}
-        {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
-    {%- endif -%}
+    {%- do stored.update(wanted if not existing or mode == 'append_new_columns' else {}) -%}
+    {%- if partition -%}{%- do stored.update({partition: stored.pop(partition)}) -%}{%- endif -%}
     {{ return(wanted | select('in', stored) | list) }}
 {%- endmacro %}

@@ -1,23 +1,22 @@
 {#
-    The statement that writes rows to a table in one commit: all of them, or as an upsert by the
-    table's key (see _table_properties). By position, so in the table's own order of columns.
-
-    An upsert replaces whole rows. What they do not bring is the stored row's: the columns that
-    `__cdc_kept` names (where `kept`), and those that the model no longer has.
+    The statement that writes rows to a table in one commit: all of them, or as an upsert by the table's key (see
+    table_properties). By position, so in the table's own order of columns. An upsert replaces whole rows. What they do
+    not bring is the stored row's: the columns that `__cdc_kept` names (where `kept`), and those that the model no longer
+    has. `_hoodie_key` has the key's value; one of hyphens alone, or of nothing, has a hyphen more.
 #}
-{% macro _insert_statement(target, rows, types, record_key, overwrite=true, kept=false) -%}
+{% macro _insert_statement(target, rows, types, overwrite=true, kept=false) -%}
 {%- set key = config.get('unique_key') -%}
-{%- set stored_types = cdc_lakehouse.stored_columns(target) -%}
-{%- set dropped = stored_types.keys() | reject('in', types) | list -%}
+{%- set stored = cdc_lakehouse.stored_table(target)['columns'] -%}
+{%- set dropped = stored.keys() | reject('in', types) | reject('equalto', '_hoodie_key') | list -%}
+{%- set never_kept = [key, 'carried_columns', 'cdc_state'] + cdc_lakehouse.position_columns() -%}
 insert {{ 'overwrite table' if overwrite else 'into' }} {{ target }}
 select
-{%- if record_key == '_hoodie_key' %}
-    if(replace(incoming.`{{ key }}`, '-') = '', concat(incoming.`{{ key }}`, '-'), incoming.`{{ key }}`) as _hoodie_key,
-{%- endif %}
-{%- for column in stored_types %}
-    {% if column in dropped -%}
+{%- for column in stored %}
+    {% if column == '_hoodie_key' -%}
+        if(replace(incoming.`{{ key }}`, '-') = '', concat(incoming.`{{ key }}`, '-'), incoming.`{{ key }}`)
+    {%- elif column in dropped -%}
         {{ 'null' if overwrite else 'stored.`' ~ column ~ '`' }}
-    {%- elif kept and column != key and column not in cdc_lakehouse.position_columns() + ['carried_columns', 'cdc_state'] -%}
+    {%- elif kept and column not in never_kept -%}
         if(array_contains(incoming.__cdc_kept, '{{ column }}'), stored.`{{ column }}`, incoming.`{{ column }}`)
     {%- else -%}
         incoming.`{{ column }}`

@@ -1,7 +1,4 @@
-{#
-    The history of a table (see row_history and _merge_changes). Supports what cdc_merge does, but no
-    `partition_by`. The `unique_key` is history_id.
-#}
+{# The history of a table, as cdc_merge with `scd_type=2`. The `unique_key` is history_id. #}
 {% materialization cdc_history, adapter='spark' %}
-    {{ return(cdc_lakehouse._merge_changes()) }}
+    {{ return(cdc_lakehouse.materialization_cdc_merge_spark()) }}
 {% endmaterialization %}

@@ -1,13 +1,12 @@
 {#
-    A view that is left alone where it has this text already: analysing it again would cost
-    every build what a merge of a few events costs. Without its indentation, as a catalogue
-    limits a view's length (32,700 characters on one machine).
+    A view that is left alone where it has this text already: analysing it again would cost every build what a merge of
+    a few events costs. Without its indentation, as a catalogue limits a view's length (32,700 characters on one machine).
 #}
 {% materialization staging_view, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='view') -%}
     {%- set text = local_md5(compiled_code) -%}
     {{ run_hooks(pre_hooks) }}
-    {%- if load_relation(this) and cdc_lakehouse.progress(this).get('text') == text -%}
+    {%- if load_relation(this) and cdc_lakehouse.stored_table(this)['recorded'].get('text') == text -%}
         {%- do store_raw_result('main', message='unchanged', code='', rows_affected=0) -%}
     {%- else -%}
         {%- call statement('main') -%}

@@ -1,7 +1,4 @@
-{#
-    True for the rows with `low < ingest_batch <= high`. The partitions of bronze, by
-    `ingest_date`, are the first eight digits of the batch.
-#}
+{# True for the rows with `low < ingest_batch <= high`; bronze is partitioned by a batch's first eight digits. #}
 {% macro _arrived_between(low, high, is_bronze=true) -%}
     ingest_batch > {{ low }} and ingest_batch <= {{ high }}
     {%- for sign, batch in [('>=', low), ('<=', high)] if is_bronze %}

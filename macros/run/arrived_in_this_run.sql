@@ -1,18 +1,25 @@
 {#
-    True for what an increment of this model has to read of one input: what arrived after the
-    last run, up to the bound of this one, as literals, so that bronze is pruned. Arrival and
-    not the position: transactions arrive in commit order, so that a later event may carry a
-    lower position. True for all of an input that does not tell what is new (see inputs_of).
+    True for what an increment of this model has to read of one input, or of any: what arrived after the last run, up
+    to the bound of this one, as literals, so that bronze is pruned. Arrival and not the position: a later event may
+    carry a lower one. True for all of an input that does not tell what is new (see inputs_of).
 #}
-{% macro arrived_in_this_run(input_name) -%}
+{% macro arrived_in_this_run(input_name=none) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set inputs = cdc_lakehouse.inputs_of(model) -%}
-    {%- set named = inputs | selectattr('name', 'equalto', input_name) | list -%}
-    {%- if not named -%}
-        {{ exceptions.raise_compiler_error(
-            "model '" ~ model.name ~ "': arrived_in_this_run('" ~ input_name ~ "') names no table that it"
-            ~ ' reads; it reads ' ~ inputs | map(attribute='name') | join(', ')
-        ) }}
+    {%- set named = inputs | selectattr('name', 'equalto', input_name) | list if input_name else inputs -%}
+    {%- if input_name and not named -%}
+        {%- do exceptions.raise_compiler_error(
+            "model '" ~ model.name ~ "': arrived_in_this_run('" ~ input_name ~ "') names no table that it reads;"
+            ~ ' it reads ' ~ inputs | map(attribute='name') | join(', ')) -%}
     {%- endif -%}
-    {{ return(cdc_lakehouse._arrived(named)) }}
+    {%- set upper = {} -%}
+    {%- for input in named -%}{%- do upper.update(input['upper']) -%}{%- endfor -%}
+    {%- set lower = [] -%}
+    {%- for name, batch in upper.items() -%}
+        {%- set read_to = cdc_lakehouse.stored_table(this)['recorded'].get('read_to.' ~ name, 0) | int -%}
+        {%- do lower.extend([read_to] if read_to < batch else []) -%}
+    {%- endfor -%}
+    {%- if not named or named | rejectattr('upper') | list -%}{{ return('true') }}{%- endif -%}
+    {%- set is_bronze = not named | rejectattr('is_bronze') | list -%}
+    {{ return(cdc_lakehouse._arrived_between(lower | min, upper.values() | max, is_bronze) if lower else 'false') }}
 {%- endmacro %}

@@ -1,9 +1,7 @@
-{# The tables of the layer bronze that hold change events, by name, and the quarantine last. #}
+{# The tables of the layer bronze by name, of change events and the quarantine. #}
 {% macro bronze_sources() -%}
-    {%- set sources = graph.sources.values() | selectattr('source_name', 'equalto', 'bronze') | list -%}
-    {%- set quarantine = graph.sources.values() | selectattr('name', 'equalto', 'rejected_events') | list -%}
     {%- set tables = {} -%}
-    {%- for source in sources | reject('in', quarantine) | list + quarantine -%}
+    {%- for source in graph.sources.values() if source.source_name == 'bronze' or source.name == 'rejected_events' -%}
         {%- do tables.update({source.name: source.schema ~ '.' ~ source.name}) -%}
     {%- endfor -%}
     {{ return(tables) }}

@@ -1,87 +1,63 @@
 {#
-    How far this run reads each bronze table that a selected model reads, by its name: `upper`
-    (an `ingest_batch`, 0 where it is empty) and `truncates`, by their points the batches of those
-    that no model has read yet. Fixed at the start, so that all models agree while the ingest goes
-    on. A table is read from where its selected readers are, or else the furthest of all: the cost
-    follows what is new.
-
-    Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
+    How far this run reads each bronze table that a selected model reads, by its name: `upper` (an `ingest_batch`,
+    0 where it is empty) and the points of the `truncates` that no model has read yet. Fixed at the start, so that
+    all models agree while the ingest goes on. A table is read from where its selected readers are, or else the
+    furthest of all. Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
     `cdc-lakehouse resync` had read, with the number of rows that each then had.
 #}
 {% macro run_bounds() -%}
-    {%- set memory = graph.setdefault('cdc_lakehouse.bounds', {}) -%}
-    {%- if memory or not execute -%}{{ return(memory) }}{%- endif -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
+    {%- if 'bounds' in memory or not execute -%}{{ return(memory.get('bounds', {})) }}{%- endif -%}
     {%- set read = ['complete_snapshots'] -%}
-    {%- set read_to = {'selected': {}, 'others': {}} -%}
-    {%- for node in graph.nodes.values() if node.resource_type == 'model'
-        and node.config.materialized != 'staging_view' -%}
-        {%- set group = 'selected' if node.unique_id in selected_resources else 'others' -%}
-        {%- if group == 'selected' -%}{%- do read.extend(cdc_lakehouse._bronze_tables_of(node)) -%}{%- endif -%}
-        {%- if node.config.materialized in ['cdc_merge', 'cdc_history'] -%}
-            {%- set recorded = cdc_lakehouse.progress(node) -%}
-            {%- for id in cdc_lakehouse._reads(node)['tables'] if id in graph.sources -%}
-                {%- set name = graph.sources[id].name -%}
-                {%- do read_to[group].setdefault(name, []).append(recorded.get('read_to.' ~ name, 0) | int) -%}
-            {%- endfor -%}
-        {%- endif -%}
+    {%- set read_to = {true: {}, false: {}} -%}
+    {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
+        {%- set is_selected = node.unique_id in selected_resources -%}
+        {%- set reads = cdc_lakehouse.reads_of(node) -%}
+        {%- do read.extend(reads['bronze'] if is_selected and node.config.materialized != 'staging_view' else []) -%}
+        {%- for id in (reads['tables'] if node.config.materialized in ['cdc_merge', 'cdc_history'] else [])
+            if id in graph.sources -%}
+            {%- set name = graph.sources[id].name -%}
+            {%- set batch = cdc_lakehouse.stored_table(node)['recorded'].get('read_to.' ~ name, 0) | int -%}
+            {%- do read_to[is_selected].setdefault(name, []).append(batch) -%}
+        {%- endfor -%}
     {%- endfor -%}
+    {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- set queries = [] -%}
-    {%- for name, table in cdc_lakehouse.bronze_sources().items() if name in read -%}
+    {%- for name, table in sources.items() if name in read -%}
+        {%- set lower = read_to[true].get(name, [read_to[false].get(name, [0]) | max]) | min -%}
+        {%- set point = "concat_ws('@', source_epoch, source_position)" -%}
         {%- set query -%}
-            {%- if name == 'complete_snapshots' -%}
-            select
-                '{{ name }}', max(ingest_batch),
-                to_json(sort_array(collect_set(named_struct(
-                    'point', concat_ws('@', source_epoch, source_position), 'id', event_id, 'relation', '{{ table }}',
-                    'table', bronze_table, 'topic', table_topic, 'rows', row_count
-                ))))
-            from {{ cdc_lakehouse.bronze_events(table) | indent(12) }}
-            lateral view inline(array(from_json(
-                coalesce(
-                    get_json_object(value, '$.payload.after'), get_json_object(value, '$.after'),
-                    get_json_object(value, '$.payload'), value
-                ),
-                'topic string, bronze_table string, row_count bigint'
-            ))) as table_topic, bronze_table, row_count
-            where op = 'r' and bronze_table is not null
-                {#- they become text of statements #}
-                and rlike(concat(table_topic, event_id), '^[A-Za-z0-9._/:-]+$')
-            {%- else -%}
-            {#- the quarantine has records, no events -#}
-            {%- set events = cdc_lakehouse.bronze_events(table) if name != 'rejected_events' else
-                '(select *, string(null) as op, int(null) as source_epoch, string(null) as source_position from '
-                ~ table ~ ')' -%}
-            {%- set lower = read_to['selected'][name] | min if name in read_to['selected']
-                else read_to['others'].get(name, [0]) | max -%}
-            select
-                '{{ name }}', coalesce(max(ingest_batch), {{ lower }}),
-                to_json(sort_array(collect_set(case when op = 't' then named_struct(
-                    'batch', ingest_batch, 'point', concat_ws('@', source_epoch, source_position)
-                ) end)))
-            from {{ events | indent(12) }}
+            select '{{ name }}' as name, coalesce(max(ingest_batch), {{ lower }}) as upper, to_json(sort_array(collect_set(
+                {%- if name == 'complete_snapshots' %}
+                case when op = 'r' then named_struct('point', {{ point }}, 'id', event_id, 'row', from_json(
+                    coalesce(get_json_object(value, '$.payload.after'), get_json_object(value, '$.after'),
+                        get_json_object(value, '$.payload'), value),
+                    'topic string, bronze_table string, row_count bigint')) end
+                {%- else %}
+                {{ "case when op = 't' then " ~ point ~ ' end' if name != 'rejected_events' else 'string(null)' }}
+                {%- endif %}
+            ))) as found
+            from {{ table }}
             where {{ cdc_lakehouse._arrived_between(lower, 99991231235959999) }}
-            {%- endif -%}
         {%- endset -%}
         {%- do queries.append(query) -%}
     {%- endfor -%}
     {%- set bounds = {} -%}
-    {%- for name, upper, found in (run_query(queries | join(' union all ')) if queries else []) -%}
-        {%- set found = fromjson(found) -%}
-        {%- if name != 'complete_snapshots' -%}
-            {%- set truncates = {} -%}
-            {%- for truncate in found -%}
-                {#- where it was delivered first -#}
-                {%- do truncates.setdefault(cdc_lakehouse._points([truncate['point']])[0], truncate['batch']) -%}
-            {%- endfor -%}
-            {%- do bounds.update({name: {'upper': upper | int, 'truncates': truncates}}) -%}
-        {%- else -%}
-            {%- for marker in found -%}
-                {%- do marker.update({'point': cdc_lakehouse._points([marker['point']])[0]}) -%}
-            {%- endfor -%}
-            {%- do bounds.update({name: {'upper': upper | int, 'markers': found}}) -%}
-        {%- endif -%}
+    {%- for row in (run_query(queries | join(' union all ')) if queries else []) -%}
+        {%- set found = fromjson(row['found']) -%}
+        {%- set markers = [] -%}
+        {#- they become text of statements -#}
+        {%- for marker in (found if row['name'] == 'complete_snapshots' else [])
+            if marker.row.bronze_table and modules.re.fullmatch('[A-Za-z0-9._/:-]+', marker.row.topic ~ marker.id) -%}
+            {%- do markers.append({
+                'point': cdc_lakehouse._points([marker.point])[0], 'id': marker.id, 'relation': sources[row['name']],
+                'table': marker.row.bronze_table, 'topic': marker.row.topic, 'rows': marker.row.row_count
+            }) -%}
+        {%- endfor -%}
+        {%- set truncates = cdc_lakehouse._points(found) if row['name'] != 'complete_snapshots' else [] -%}
+        {%- do bounds.update({row['name']: {'upper': row['upper'] | int, 'truncates': truncates, 'markers': markers}}) -%}
     {%- endfor -%}
     {#- at once: other threads read it meanwhile -#}
-    {%- do memory.update(bounds) -%}
-    {{ return(memory) }}
+    {%- do memory.update({'bounds': bounds}) -%}
+    {{ return(bounds) }}
 {%- endmacro %}

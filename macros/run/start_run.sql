@@ -1,28 +1,71 @@
 {#
-    Before a run: bronze is registered, the bounds are fixed for all models, and every decision
-    is made.
+    Before a run: bronze is registered, the bounds are fixed for all models, and every decision is made. The ingest
+    writes bronze tables by path, below the schema's folder. A table of a source's name at another location is
+    somebody else's, and ends the run. A table notes its location, so that the next run need not ask.
 #}
 {% macro start_run() -%}
     {%- if not execute -%}{{ return('') }}{%- endif -%}
     {%- set is_build = flags.WHICH in ['build', 'run', 'retry'] -%}
-    {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
-    {%- set quarantine = models | selectattr('name', 'equalto', 'rejected_rows') | first -%}
-    {%- for node in models if is_build and 'columns' in node.config.meta and 'key' in node.config.meta -%}
-        {%- if not quarantine -%}
-            {{ exceptions.raise_compiler_error(
-                "there is no model 'rejected_rows', where rejected rows of '" ~ node.name
-                ~ "' would go: add one that calls the macro rejected_rows"
-            ) }}
-        {%- elif node.unique_id not in quarantine.depends_on.nodes -%}
-            {{ exceptions.raise_compiler_error(
-                "model 'rejected_rows' does not list '" ~ node.name
-                ~ "', whose rejected rows would be nowhere: add a line for it to "
-                ~ quarantine.original_file_path
-            ) }}
+    {%- set quarantine = graph.nodes.values() | selectattr('name', 'equalto', 'rejected_rows') | first | default({}) -%}
+    {%- set staging = generate_schema_name('staging', none) -%}
+    {%- set read = ['complete_snapshots'] -%}
+    {%- set views = [] -%}
+    {%- for node in graph.nodes.values() -%}
+        {%- if is_build and node.resource_type == 'model' and 'columns' in node.config.meta and 'key' in node.config.meta
+            and node.unique_id not in quarantine.get('depends_on', {}).get('nodes', []) -%}
+            {%- do exceptions.raise_compiler_error(
+                "the model 'rejected_rows'" ~ (' does not list' if quarantine else ', which is not there, has to list')
+                ~ " '" ~ node.name ~ "', whose rejected rows would be nowhere: add a line for it to "
+                ~ (quarantine.original_file_path or 'one that calls the macro rejected_rows')) -%}
+        {%- endif -%}
+        {%- do read.extend(cdc_lakehouse.reads_of(node)['bronze'] if node.unique_id in selected_resources else []) -%}
+        {%- if node.config.materialized == 'staging_view' and node.schema == staging
+            and load_relation(api.Relation.create(schema=node.schema, identifier=node.alias)) -%}
+            {%- do views.append(node.alias) -%}
         {%- endif -%}
     {%- endfor -%}
 
-    {%- do cdc_lakehouse._register_bronze() -%}
+    {%- set sources = cdc_lakehouse.bronze_sources() -%}
+    {%- set schema = (sources.values() | first | default('')).split('.')[0] -%}
+    {#- where there is a view on bronze, both schemas are there -#}
+    {%- for each in [schema, staging] if sources and not views -%}
+        {%- do cdc_lakehouse.run_statement('create schema if not exists ' ~ each) -%}
+    {%- endfor -%}
+    {%- set new = dict.fromkeys(sources) -%}
+    {%- set listed = 'show table extended in ' ~ schema ~ " like '" ~ sources | join('|') ~ "'" -%}
+    {%- for row in (run_query(listed) if sources else []) if not row['isTemporary'] -%}
+        {%- set location = (modules.re.findall('(?m)^Location: (.*)$', row['information']) + [''])[0] -%}
+        {%- if 'lakehouse.location=' ~ location not in row['information'] -%}
+            {%- do new.update({row['tableName']: location}) -%}
+        {%- else -%}
+            {%- do new.pop(row['tableName']) -%}
+            {%- set refresh = 'refresh table ' ~ sources[row['tableName']] -%}
+            {#- a session that lives on remembers the files that it has seen -#}
+            {%- if row['tableName'] in read -%}{%- do cdc_lakehouse.run_statement(refresh) -%}{%- endif -%}
+        {%- endif -%}
+    {%- endfor -%}
+    {%- set described = run_query('describe schema ' ~ schema).rows if new else [] -%}
+    {%- set folder = described | selectattr('info_name', 'equalto', 'Location') | map(attribute='info_value') | first -%}
+    {%- set ingested = run_query(
+        "select distinct element_at(split(_metadata.file_path, '/'), -3) as name from text.`"
+        ~ folder ~ '/*/.hoodie/hoodie.properties`').columns['name'].values() if new else [] -%}
+    {%- for name, location in new.items() -%}
+        {%- set ours = folder ~ '/' ~ name -%}
+        {%- if location -%}
+            {%- do exceptions.raise_compiler_error(
+                'the catalogue has a table ' ~ sources[name] ~ ' at ' ~ location ~ ', and the ingest writes to '
+                ~ ours ~ ': drop that table, or give this lake a schema of its own') -%}
+        {%- elif name not in ingested -%}
+            {%- do exceptions.raise_compiler_error(
+                'bronze.' ~ name ~ " has not been ingested: list its topic in the ingest's topics file"
+                ~ ' and run python -m ingest once') -%}
+        {%- endif -%}
+        {%- set properties = dict(cdc_lakehouse.table_properties(), **{'lakehouse.location': ours}) -%}
+        {%- do cdc_lakehouse.run_statement(
+            'create table ' ~ sources[name] ~ " using hudi tblproperties ('"
+            ~ properties.items() | map('join', "' = '") | join("', '") ~ "') location '" ~ ours ~ "'") -%}
+    {%- endfor -%}
+
     {%- do cdc_lakehouse.run_bounds() -%}
     {%- if is_build -%}{%- do cdc_lakehouse.check_decisions() -%}{%- endif -%}
 {%- endmacro %}

@@ -1,26 +1,28 @@
 {#
-    The declaration of a model's change events (see change_table) and what this run reads of them:
-    `is_increment`, `is_kept` (its table stays) and `is_history`; `arrived` and `until`, true for
-    what arrived in this run and up to its bound; `truncates` to apply; `snapshots`, the complete ones, with
-    their `markers`; `stored`, the columns of its table. A truncate that the table has not applied yet may
-    end any row: then this is no increment.
+    The declaration of a model's change events (see change_table) and what this run reads of them: `is_increment`,
+    `is_kept` (its table stays) and `is_history`; `arrived` and `until`, true for what arrived in this run and up to
+    its bound; `truncates` to apply; `snapshots`, the complete ones, with their `markers`; `stored`, the columns of its
+    table. A truncate that the table has not applied yet may end any row: then this is no increment.
 #}
 {% macro table_in_run(events) -%}
     {%- set table = cdc_lakehouse.change_table(events) -%}
     {%- set bronze = table['bronze'] -%}
-    {%- set bounds = cdc_lakehouse.run_bounds() if execute else {} -%}
-    {%- set truncates = cdc_lakehouse.decided_truncates('apply') if execute else [] -%}
-    {%- set applied = cdc_lakehouse._points(cdc_lakehouse.progress(this).get('truncates', '').split()) -%}
+    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+    {%- set upper = bounds.get(bronze, {}).get('upper', 0) -%}
+    {%- set stored = cdc_lakehouse.stored_table(this) if execute else {'columns': {}, 'recorded': {}} -%}
+    {%- set decided = cdc_lakehouse.decided_points() if execute else {} -%}
+    {%- set truncates = decided.get('truncates', []) -%}
+    {%- set applied = cdc_lakehouse._points(stored['recorded'].get('truncates', '').split()) -%}
     {{ return(dict(
         table,
         is_increment=cdc_lakehouse.reads_increment() and not truncates | reject('in', applied) | list,
-        is_kept=cdc_lakehouse.keeps_rows(),
+        is_kept=execute and load_relation(this) is not none and not should_full_refresh(),
         is_history=cdc_lakehouse.is_history(model),
-        arrived=cdc_lakehouse.arrived_in_this_run(bronze),
-        until=cdc_lakehouse.arrived_until_this_run(bronze),
+        arrived=cdc_lakehouse._arrived_between(stored['recorded'].get('read_to.' ~ bronze, 0) | int, upper),
+        until='ingest_batch <= ' ~ upper,
         truncates=truncates,
-        snapshots=cdc_lakehouse.complete_snapshots(bronze) if execute else [],
+        snapshots=decided.get('complete_snapshots.' ~ bronze, []),
         markers=bounds.get('complete_snapshots', {}).get('markers', []) | selectattr('table', 'equalto', bronze) | list,
-        stored=cdc_lakehouse.stored_columns(this) if execute else {}
+        stored=stored['columns']
     )) }}
 {%- endmacro %}

@@ -5,7 +5,8 @@
 #}
 {% macro _reasons(table) -%}
 {%- set is_increment = table['is_increment'] -%}
-{%- set snapshot = cdc_lakehouse.point(*table['snapshots'][-1]) if is_increment and table['snapshots'] else none -%}
+{%- set point_of = "named_struct('epoch', %s, 'position', '%s')" -%}
+{%- set snapshot = point_of % table['snapshots'][-1] if is_increment and table['snapshots'] else none -%}
 {%- set point = "named_struct('epoch', source_epoch, 'position', __cdc_position)" -%}
 case
     {%- if table['is_history'] %}

@@ -46,7 +46,8 @@ BRANCH = re.compile(r"\bwhen\b|\bcase\b|\bthen\b|\bend\b")
 # Comments, the range of a window, assignments, names of arguments, and what people read.
 LEFT_ALONE = re.compile(
     r"\{#.*?#\}|\bbetween\b[^\n]*?\band\b|\{%-? set [`\w.,() ]+ = |\bmerge into\b[^\n]*"
-    r"|exceptions\.\w+\((?:[^{}]|\{(?!%))*?\) *\}\}|do log\((?:[^{}]|\{(?!%))*?\) -?%\}",
+    r"|(?:exceptions\.\w+|errors\.append)\((?:[^{}]|\{(?!%))*?\)"
+    r" *(?:\}\}|(?:if \w+ )?-?%\})|do log\((?:[^{}]|\{(?!%))*?\) -?%\}",
     re.DOTALL,
 )
 

@@ -1,5 +1,5 @@
 {# True for the events at some points; of its form so that files are pruned by position. #}
-{% macro at_points(points) -%}
+{% macro _at_points(points) -%}
     (
         {%- for epoch, position in points %}
         source_position = '{{ position }}' {{ 'and source_epoch = %s' % epoch if epoch is not none }}

@@ -1,0 +1,22 @@
+{#
+    What there is of a table (a relation, or a model of the graph): `columns`, their types by name, of a nested type
+    only `array`, `map` or `struct`; and `recorded`, its properties that start with `lakehouse.`, without that prefix.
+    dbt's cache of relations has both as they were before the run; what the run changes is changed here, too.
+#}
+{% macro stored_table(table) -%}
+    {%- set relation = api.Relation.create(schema=table.schema, identifier=table.alias or table.identifier) -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('tables', {}) -%}
+    {%- set name = relation | string -%}
+    {%- if name not in memory -%}
+        {%- set text = (load_relation(relation) or {}).information or '' -%}
+        {%- set names = {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
+        {%- set columns = {} -%}
+        {%- for column, type in modules.re.findall('(?m)^ \\|-- (.+): (\\S+) \\(nullable', text)
+            if column == '_hoodie_key' or not column.startswith('_hoodie_') -%}
+            {%- do columns.update({column: names.get(type, type)}) -%}
+        {%- endfor -%}
+        {%- set recorded = modules.re.findall('lakehouse\\.([^=]+)=(.*?)(?=, [\\w.-]+=|\\]\n)', text) -%}
+        {%- do memory.setdefault(name, {'columns': columns, 'recorded': dict(recorded)}) -%}
+    {%- endif -%}
+    {{ return(memory[name]) }}
+{%- endmacro %}
