@@ -7,19 +7,19 @@ https://states-language.net/spec.html; any other is an error.
 
 from __future__ import annotations
 
-import ast
 import json
 import operator
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "Array": lambda *values: [*values],
-    "ArrayLength": len,
-    "Format": str.format,
-    "MathAdd": operator.add,
-    "StringToJson": json.loads,
-}
+FUNCTIONS = SimpleNamespace(
+    Array=lambda *values: [*values],
+    ArrayLength=len,
+    Format=str.format,
+    MathAdd=operator.add,
+    StringToJson=json.loads,
+)
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "NumericEquals": operator.eq,
     "NumericGreaterThan": operator.gt,
@@ -34,6 +34,12 @@ class StateError(Exception):
         super().__init__(name, cause)
         self.name = name
         self.cause = cause
+
+
+class _Object(dict[str, Any]):
+    """A JSON object whose fields are attributes."""
+
+    __getattr__ = dict.__getitem__
 
 
 class Execution:
@@ -64,9 +70,9 @@ class Execution:
             try:
                 name, data = self._step(state, data)
             except StateError as error:
-                (catch,) = state.get("Catch") or [None]
-                if catch is None:
+                if "Catch" not in state:
                     raise
+                (catch,) = state["Catch"]
                 assert catch["ErrorEquals"] == ["States.ALL"]
                 found = {"Error": error.name, "Cause": error.cause}
                 name, data = catch["Next"], _placed(catch, data, found)
@@ -74,34 +80,31 @@ class Execution:
 
     def _step(self, state: dict[str, Any], data: Any) -> tuple[str | None, Any]:
         """The name of the next state, and the data for it."""
-        parameters = self._filled(state.get("Parameters", data), data)
         following = state.get("Next")
+        result = self._filled(state.get("Parameters", data), data)
         match state["Type"]:
             case "Task":
-                result = self.task(state["Resource"], parameters)
+                result = self.task(state["Resource"], result)
                 result = self._filled(state.get("ResultSelector", result), result)
-                return following, _placed(state, data, result)
             case "Pass":
-                return following, _placed(state, data, state.get("Result", parameters))
+                result = state.get("Result", result)
             case "Choice":
-                chosen = (
-                    rule["Next"] for rule in state["Choices"] if self._holds(rule, data)
-                )
+                rules = state["Choices"]
+                chosen = (rule["Next"] for rule in rules if self._holds(rule, data))
                 return next(chosen, state["Default"]), data
             case "Wait":
                 self.waits.append(self._value(state["SecondsPath"], data))
                 return following, data
             case "Map":
-                results = [
-                    self._iterated(state, data, item)
-                    for item in self._value(state["ItemsPath"], data)
-                ]
-                return following, _placed(state, data, results)
+                items = self._value(state["ItemsPath"], data)
+                result = [self._iterated(state, data, item) for item in items]
             case "Fail":
                 raise StateError(state["Error"], self._value(state["CausePath"], data))
             case "Succeed":
                 return None, data
-        raise NotImplementedError(state["Type"])  # no machine of ours has it
+            case _:
+                raise NotImplementedError(state["Type"])  # no machine of ours has it
+        return following, _placed(state, data, result)
 
     def _iterated(self, state: dict[str, Any], data: Any, item: Any) -> Any:
         inner = Execution(self.task, {**self.context, "Map": {"Item": {"Value": item}}})
@@ -130,20 +133,8 @@ class Execution:
         """The value of a path or of a function, which Python's grammar has, too."""
         expression = text.replace("$$", "context").replace("$", "data")
         names = {"context": self.context, "data": data}
-        return _evaluated(ast.parse(expression, mode="eval").body, names)
-
-
-def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
-    match node:
-        case ast.Constant():
-            return node.value
-        case ast.Name():
-            return names[node.id]
-        case ast.Attribute():
-            return _evaluated(node.value, names)[node.attr]
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="States"), attr=name)):
-            return FUNCTIONS[name](*(_evaluated(one, names) for one in node.args))
-    raise NotImplementedError(ast.dump(node))  # no machine of ours has it
+        known = json.loads(json.dumps(names), object_hook=_Object)
+        return eval(expression, {"States": FUNCTIONS, **known})
 
 
 def _placed(state: dict[str, Any], data: Any, result: Any) -> Any:
