@@ -3,6 +3,8 @@
     `views`, the relations of these views; `bronze`, the names of the bronze tables behind all of them.
 #}
 {% macro reads_of(node) -%}
+    {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('reads', {}) -%}
+    {%- if node.unique_id in memory -%}{{ return(memory[node.unique_id]) }}{%- endif -%}
     {%- set read = {'tables': [], 'views': [], 'bronze': []} -%}
     {%- for id in node.get('depends_on', {}).get('nodes', []) -%}
         {%- set parent = graph.nodes.get(id) or graph.sources.get(id, {}) -%}
@@ -15,8 +17,8 @@
         {%- do read['views'].extend(behind['views'] + itself if is_opened else []) -%}
         {%- do read['bronze'].extend([parent.name] if parent.source_name == 'bronze' else behind['bronze']) -%}
     {%- endfor -%}
-    {{ return({
+    {{ return(memory.setdefault(node.unique_id, {
         'tables': read['tables'] | unique | list, 'views': read['views'] | unique | list,
         'bronze': read['bronze'] | unique | list
-    }) }}
+    })) }}
 {%- endmacro %}
