@@ -71,14 +71,7 @@ class Aws:
     def serve(self, tables: Tables, manifest: Path, name: str) -> None:
         """Put a lake's tables to S3 as they are, and into Glue as ``<name>_<layer>``."""
         self.upload(tables.folder / "warehouse", "lake", f"{name}/warehouse")
-        command = [
-            "cdc_lakehouse",
-            "glue",
-            "--prefix",
-            name,
-            "--manifest",
-            str(manifest),
-        ]
+        command = ("cdc_lakehouse", "glue", "--prefix", name, "--manifest", str(manifest))
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=PROJECT,

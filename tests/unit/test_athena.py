@@ -47,14 +47,18 @@ def queue(aws: Aws, *rows: list[str | None]) -> None:
     ).raise_for_status()
 
 
-def test_rows_are_printed_as_a_table(
+def test_rows_are_printed_as_a_table_or_as_json(
     aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names: list[str | None] = ["month", "revenue"]
-    queue(aws, names, ["1996-07", "27861.90"], ["1996-08", None], ["none", "7.5"])
-    file = query_file(tmp_path, "select * from {{ ref('x', 'revenue_by_month') }}")
+    answer: list[list[str | None]] = [["month", "revenue"], ["1996-07", "27861.90"]]
+    answer += [["1996-08", None], ["none", "7.5"]]
+    # As an analysis begins that a variable switches on.
+    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
+    sql = f"{settings}select * from {{{{ ref('x', 'revenue_by_month') }}}}"
     options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
-    assert main(["athena", file, "--manifest", manifest, *options]) == 0
+    ask = ["athena", query_file(tmp_path, sql), "--manifest", manifest, *options]
+    queue(aws, *answer)
+    assert main(ask) == 0
     assert capsys.readouterr().out.splitlines() == [
         "month     revenue",
         "-------  --------",
@@ -69,19 +73,11 @@ def test_rows_are_printed_as_a_table(
     assert ran["WorkGroup"] == "primary"
     assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
 
-
-def test_rows_are_printed_as_json(
-    aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    queue(aws, ["month", "revenue"], ["1996-07", "27861.90"], ["1996-08", None])
-    # As an analysis begins that a variable switches on.
-    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
-    file = query_file(tmp_path, f"{settings} select 1")
-    assert main(["athena", file, "--manifest", manifest, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [
-        {"month": "1996-07", "revenue": "27861.90"},
-        {"month": "1996-08", "revenue": None},
-    ]
+    queue(aws, *answer)
+    assert main([*ask, "--json"]) == 0
+    names, *rows = answer
+    expected = [dict(zip(names, row, strict=True)) for row in rows]
+    assert json.loads(capsys.readouterr().out) == expected
 
 
 @pytest.mark.parametrize(
