@@ -235,13 +235,6 @@ def assert_equal_to_spark(lake: Lake, trino: Trino) -> None:
         assert plain_rows(in_spark[name]) == plain_rows(trino.rows(query)), name
 
 
-def test_dry_run_writes_nothing(lake: Lake, aws: Aws) -> None:
-    output = lake.register("--dry-run", "--prefix", "dry")
-    assert "new database     dry_gold" in output
-    assert "would change     dry_gold.revenue_by_customer: new table" in output
-    assert databases(aws, "dry") == []
-
-
 def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
     output = lake.register("--prefix", "first")
     dates = {row["ingest_date"] for row in rows("live", "bronze.cdc_events")}

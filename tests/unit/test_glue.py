@@ -243,6 +243,11 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
         )
     )
     unwritten = "not written yet  gold.zeal"
+    assert main(["glue", *arguments, "--prefix", "dry", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "would change     dry_gold.sales: new table, 2 new partitions" in said
+    with pytest.raises(ClientError, match="EntityNotFound"):
+        aws.client("glue").get_database(Name="dry_gold")
     for lines in (["new database     merged_gold", *new], same):
         assert main(["glue", *arguments, "--prefix", "merged"]) == 0
         assert capsys.readouterr().out.splitlines() == [*lines, unwritten]
