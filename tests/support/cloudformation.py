@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import boto3
-import yaml
+from cfnlint.decode import decode  # type: ignore[import-untyped]  # it has no types
 
 from tests.support.project import PROJECT
 
@@ -31,31 +31,12 @@ RESOLVED: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML with the short forms of CloudFormation's functions, such as ``!Sub``."""
-
-
-def _function(loader: _Loader, name: str, node: yaml.Node) -> Properties:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        raise NotImplementedError(f"!{name}")  # no template of ours has it
-    if name == "GetAtt":
-        value = value.split(".", 1)
-    return {name if name == "Ref" else f"Fn::{name}": value}
-
-
-_Loader.add_multi_constructor("!", _function)
-
-
 def template(stack: str) -> Properties:
     """A template, with CloudFormation's functions in their long form."""
-    text = (PROJECT / f"deploy/aws/{stack}.yml").read_text(encoding="utf-8")
-    found: Properties = yaml.load(text, _Loader)
-    return found
+    found, problems = decode(str(PROJECT / f"deploy/aws/{stack}.yml"))
+    assert problems == []
+    plain: Properties = json.loads(json.dumps(found))
+    return plain
 
 
 class Stacks:
