@@ -1,6 +1,8 @@
 # Everything runs in .venv, which `make setup` makes from requirements.lock.
 PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
+# A registry may not answer for minutes: pip's own default ends after ten seconds or so.
+export PIP_RETRIES ?= 10
 BIN := .venv/bin
 CLASSES := .venv/classes/$(HUDI_VERSION).jsa
 JARS := .venv/jars-$(HUDI_VERSION)

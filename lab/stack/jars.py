@@ -34,6 +34,14 @@ FOLDERS = {
 }
 # The profiles of the stack: Kafka, Connect, Debezium for PostgreSQL, the Avro converter.
 STACK = ("kafka", "debezium", "apicurio")
+# Maven 3.8 by itself tries again only where a connection breaks, and waits half an hour for
+# an answer. Maven 3.9 has other names for these, and tries again.
+WAGON = "-Dmaven.wagon"
+RETRIES = (
+    f"{WAGON}.http.serviceUnavailableRetryStrategy.class=standard",
+    f"{WAGON}.http.retryHandler.nonRetryableClasses=java.net.UnknownHostException",
+    f"{WAGON}.rto=60000",
+)
 # Connect looks up its plugins by files like this one, which the archive lacks.
 SERVICE = "META-INF/services/org.apache.kafka.connect.storage.Converter"
 CONVERTER = "io.apicurio.registry.utils.converter.AvroConverter"
@@ -65,7 +73,7 @@ def _copy(profile: str, folder: Path) -> None:
             f"Maven fetches {profile}, and there is no `mvn` on this machine; install it:"
             " apt-get install maven"
         )
-    command = [maven, "-B", "-q", "-f", str(POM), "-P", profile]
+    command = [maven, *RETRIES, "-B", "-q", "-f", str(POM), "-P", profile]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     answer = subprocess.run(
         [*command, f"-DoutputDirectory={folder}"], capture_output=True, text=True
