@@ -1,12 +1,14 @@
 """``make nightly``: what takes hours, in parts; the outcome of each part counts.
 
 ``python -m tests.nightly`` runs all parts, ``python -m tests.nightly PART…`` some of them.
+A run of all that passed is noted in ``docs/testing.md``.
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -14,10 +16,14 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 REPORTS = PROJECT / "reports"
+PAGE = PROJECT / "docs/testing.md"
+LINE = "Last whole run of `make nightly`: "
+LAST_RUN = re.compile(rf"^{LINE}.*(\d{{4}}-\d\d-\d\d).*$", re.MULTILINE)
 PYTEST = (sys.executable, "-m", "pytest")
 # The oldest Python is the one that every other run has.
 NEWEST_PYTHON = "python3.12"
@@ -102,6 +108,17 @@ PARTS: dict[str, Callable[[], int]] = {
 }
 
 
+def note(outcomes: list[Outcome]) -> None:
+    """Write into ``docs/testing.md`` that every part passed, when and of which commit."""
+    commit = subprocess.check_output(
+        ("git", "describe", "--always", "--dirty", "--exclude=*"), cwd=PROJECT, text=True
+    ).strip()
+    minutes = ", ".join(f"{each.part} {each.minutes:.0f}" for each in outcomes)
+    line = f"{LINE}{date.today()} of {commit}, in minutes: {minutes}."
+    text = LAST_RUN.sub(line, PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(text, encoding="utf-8")
+
+
 def main(names: list[str]) -> int:
     """Run parts; print how each of them ended and how to run it again."""
     if unknown := [name for name in names if name not in PARTS]:
@@ -116,7 +133,11 @@ def main(names: list[str]) -> int:
         is_passed = "passed" if each.code == 0 else f"FAILED ({each.code})"
         again = "" if each.code == 0 else f"; run it again: make nightly PARTS={each.part}"
         print(f"{each.part:8} {is_passed} in {each.minutes:.0f} min{again}")
-    return int(any(each.code for each in outcomes))
+    has_failed = any(each.code for each in outcomes)
+    if not names and not has_failed:
+        note(outcomes)
+        print(f"commit {PAGE.relative_to(PROJECT)}, which has the date of this run")
+    return int(has_failed)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
-"""The documents' links lead somewhere, and the README stays short."""
+"""The documents' links lead somewhere, the README is short, `make nightly` ran lately."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from tests import nightly
 from tests.support.project import PROJECT
 
 README = PROJECT / "README.md"
@@ -62,3 +65,32 @@ def test_readme_links_every_page() -> None:
     linked = {(PROJECT / link.partition("#")[0]).resolve() for link in links(README)}
     pages = {page.resolve() for page in (PROJECT / "docs").glob("*.md")}
     assert pages - linked == set()
+
+
+def git(*words: str) -> str:
+    done = subprocess.run(("git", *words), cwd=PROJECT, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_nightly_ran_since_the_sql_or_the_ingest_changed() -> None:
+    if git("rev-parse", "--is-shallow-repository") != "false":
+        pytest.skip("no git history says when macros/ and ingest/ changed")
+    changed = date.fromisoformat(git("log", "-1", "--format=%cs", "--", "macros", "ingest"))
+    [ran] = nightly.LAST_RUN.findall(nightly.PAGE.read_text(encoding="utf-8"))
+    late = changed - date.fromisoformat(ran)
+    assert late <= timedelta(days=14), "run `make nightly` and commit docs/testing.md"
+
+
+def test_whole_run_of_nightly_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not git("rev-parse", "HEAD"):
+        pytest.skip("there is no git history")
+    page = tmp_path / "testing.md"
+    page.write_text(nightly.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(nightly, "PAGE", page)
+    for _ in range(2):
+        nightly.note([nightly.Outcome("storms", 0, 29.4)])
+        text = page.read_text(encoding="utf-8")
+        assert nightly.LAST_RUN.findall(text) == [date.today().isoformat()]
+    assert "in minutes: storms 29." in text
