@@ -47,7 +47,7 @@ existing as (
     select
         target.{{ key }},
         {%- if table['is_history'] %}
-        from_epoch, from_position, valid_from, regexp_replace(cdc_state.place.topic_partition, '/[^/]*$', ''),
+        from_epoch, from_position, valid_from, regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''),
         null, null, null, op, ingest_batch, null, is_current
         {%- else %}
         source_epoch,

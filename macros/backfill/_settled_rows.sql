@@ -16,7 +16,7 @@
     {%- if table['is_kept'] and carries and found['past'] -%}
         {%- set past = "named_struct('source_epoch', {}, 'source_position', '{}')".format(*found['past'].split('@')) -%}
         {%- set inherited = 'cdc_state.inherited' if table['is_history'] else "transform(filter(carried_columns, entry -> "
-            ~ "entry.place.op = 'c'), entry -> struct(entry.place.source_epoch, entry.place.position as source_position))" -%}
+            ~ "entry.sequence.op = 'c'), entry -> struct(entry.sequence.source_epoch, entry.sequence.position as source_position))" -%}
         {%- set dependents = 'select ' ~ key ~ ' from ' ~ this ~ ' where array_max(' ~ inherited ~ ') >= ' ~ past -%}
         {%- if run_query(dependents ~ ' limit 1').rows -%}{%- do wanted.append(dependents) -%}{%- endif -%}
     {%- endif -%}

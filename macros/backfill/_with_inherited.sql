@@ -77,7 +77,7 @@
             greatest(states.__cdc_batch, max(link.ingest_batch) over (partition by states.{{ key }})) as __cdc_batch
             {%- elif name.startswith('__cdc_value_') %}
             if(states.{{ name }}.is_known or not coalesce(map_contains_key(__cdc_given, '{{ column }}'), false), states.{{ name }},
-                struct(states.{{ name }}.place, true as is_known, 2 as part, __cdc_given['{{ column }}'] as value)) as {{ name }}
+                struct(states.{{ name }}.sequence, true as is_known, 2 as part, __cdc_given['{{ column }}'] as value)) as {{ name }}
             {%- else %}
             states.`{{ name }}`
             {%- endif %}
@@ -97,12 +97,12 @@
             from {{ this }}
             where op = 'c'
             {%- else %}
-            select {{ key }}, __cdc_entry.place.source_epoch as epoch, __cdc_entry.place.position, map_from_entries(collect_list(
+            select {{ key }}, __cdc_entry.sequence.source_epoch as epoch, __cdc_entry.sequence.position, map_from_entries(collect_list(
                 struct(__cdc_entry.column_name, map({{ stored | join(', ') }})[__cdc_entry.column_name])
             )) as known
             from {{ this }}
             lateral view explode(carried_columns) entries as __cdc_entry
-            where __cdc_entry.place.op = 'c' and __cdc_entry.is_known
+            where __cdc_entry.sequence.op = 'c' and __cdc_entry.is_known
             group by all
             {%- endif %}
         ) as stored

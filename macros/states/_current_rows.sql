@@ -29,7 +29,7 @@ select
         and carried_columns <=> __cdc_stored.carried_columns
     ) as __cdc_is_changed,
     if(
-        __cdc_lowest_place < __cdc_stored.place or __cdc_reason is not null, __cdc_lowest, __cdc_deleted
+        __cdc_lowest_sequence < __cdc_stored.sequence or __cdc_reason is not null, __cdc_lowest, __cdc_deleted
     ) as __cdc_past
     {%- else %}
     cast(array() as array<string>) as __cdc_kept, true as __cdc_is_changed,
@@ -41,25 +41,25 @@ from (
         {{ values.get(column, '') }}`{{ column }}`,
         {%- endfor %}
         struct(
-            topic_generation, topic_partition, if(__cdc_place.read_rank = 1, __cdc_place.position, null) as position_before_read,
+            topic_generation, topic_partition, if(__cdc_sequence.read_rank = 1, __cdc_sequence.position, null) as position_before_read,
             __cdc_last_read_at as last_read_at
         ) as cdc_state,
         filter(cast(array(
             {%- for column in table['carried'] %}
             struct('{{ column }}', coalesce(__cdc_value_{{ loop.index }}.is_known, false), coalesce(
-                __cdc_value_{{ loop.index }}.place,
+                __cdc_value_{{ loop.index }}.sequence,
                 {#- of nulls, and not null itself: Spark's interpreted projections fail on a null struct in an array #}
-                from_json('[{"place": {}}]', '{{ carried_type }}')[0].place
+                from_json('[{"sequence": {}}]', '{{ carried_type }}')[0].sequence
             )){{ ',' if not loop.last }}
             {%- endfor %}
         ) as {{ carried_type }}), entry -> array_contains(unavailable_columns, entry.column_name)) as carried_columns,
-        exists(carried_columns, entry -> entry.place.op = 'c') as __cdc_lacks,
+        exists(carried_columns, entry -> entry.sequence.op = 'c') as __cdc_lacks,
         filter(array_distinct(flatten(__cdc_fields)), name -> not startswith(name, '__') and name not in (
             '{{ (table['source_names'].values() | sum(start=[]) + table['ignored_fields']) | join("', '") }}'
         )) as __cdc_unlisted_fields
         {%- if is_increment %},
-        __cdc_stored, __cdc_place, __cdc_part, __cdc_lowest_place, __cdc_highest_place, __cdc_lowest, __cdc_deleted,
-        __cdc_carried_place, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
+        __cdc_stored, __cdc_sequence, __cdc_part, __cdc_lowest_sequence, __cdc_highest_sequence, __cdc_lowest, __cdc_deleted,
+        __cdc_carried_sequence, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
         {%- endif %}
     from {{ states }}
     where __cdc_is_last

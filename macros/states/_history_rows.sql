@@ -44,9 +44,9 @@ turns as (
         count_if(__cdc_is_begin) over of_key as __cdc_versions,
         {{ 'coalesce(max(__cdc_stored_state.number_before) over of_key, 0)' if table['is_kept'] else 0 }} as __cdc_versions_before,
         max(if(__cdc_is_last, struct(
-            __cdc_place as place, is_deleted, __cdc_unknown as unknown_columns,
+            __cdc_sequence as sequence, is_deleted, __cdc_unknown as unknown_columns,
             __cdc_inherited is not null or coalesce(
-                __cdc_read_at > __cdc_place.changed_at or (__cdc_read_at = __cdc_place.changed_at and op <> 'r'), false
+                __cdc_read_at > __cdc_sequence.changed_at or (__cdc_read_at = __cdc_sequence.changed_at and op <> 'r'), false
             ) as is_inheriting,
             struct(__cdc_read.topic_generation, __cdc_read.topic_partition, __cdc_read.kafka_offset) as last_read
         ), null)) over of_key as __cdc_state,

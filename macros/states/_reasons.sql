@@ -34,7 +34,7 @@ case
     ) then 'a read may stand behind it'
     {%- endif %}
     {%- else %}
-    when exists(carried_columns, entry -> entry.place.op = 'c' and not entry.is_known
+    when exists(carried_columns, entry -> entry.sequence.op = 'c' and not entry.is_known
         {{- ' and not coalesce(array_contains(__cdc_stored.carried_columns, entry), false)' if is_increment }})
         then 'a create left values out'
     {%- if snapshot %}
@@ -43,16 +43,16 @@ case
     {%- if is_increment %}
     when __cdc_stored.op = 'r' and __cdc_stored.is_deleted and __cdc_read is not null
         then 'a read of a row that a complete snapshot lacked'
-    when __cdc_stored.op = 'd' and __cdc_stored.kafka_offset is null and __cdc_highest_place < __cdc_stored.place
+    when __cdc_stored.op = 'd' and __cdc_stored.kafka_offset is null and __cdc_highest_sequence < __cdc_stored.sequence
         then 'from before a truncate, perhaps of another source table'
-    when __cdc_read.place > __cdc_stored.place and __cdc_read.place.kafka_offset is not null
+    when __cdc_read.sequence > __cdc_stored.sequence and __cdc_read.sequence.kafka_offset is not null
         and coalesce(__cdc_read.changed_at <= __cdc_stored.last_read_at, __cdc_stored.last_read_at is not null)
         then 'a read that lost before: its first delivery may stand elsewhere'
     {#- reads that lost are not remembered, and what they lost to has moved -#}
     when cdc_state.last_read_at is null then null
     when __cdc_stored.first_offset < __cdc_stored.kafka_offset then 'an earlier delivery of the stored event'
-    when __cdc_carried_place > __cdc_place then 'a carried value that is newer than the row'
-    when __cdc_part = 0 and op <> 'r' and source_epoch = __cdc_stored.place.source_epoch and (
+    when __cdc_carried_sequence > __cdc_sequence then 'a carried value that is newer than the row'
+    when __cdc_part = 0 and op <> 'r' and source_epoch = __cdc_stored.sequence.source_epoch and (
         cdc_state.topic_generation < __cdc_stored.topic_generation
         or cdc_state.topic_generation = __cdc_stored.topic_generation
         and cdc_state.topic_partition = __cdc_stored.topic_partition and kafka_offset < __cdc_stored.first_offset

@@ -1,6 +1,6 @@
 {#
     What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part
-    1) and the place that each carried column's value comes from (part -1). An increment has them without
+    1) and the sequence of what each carried column's value comes from (part -1). An increment has them without
     the values: wide ones are read where they are needed. Else rows whose event bronze has no more, of the
     keys in `keys` (a relation) or of all. Of a read that a complete snapshot lacks, and of a truncate, bronze
     decides again where it has what they are decided by.
@@ -48,13 +48,13 @@ lateral view inline(concat(
         cdc_state.topic_generation, cdc_state.topic_partition, cdc_state.position_before_read, cdc_state.last_read_at,
         transform(carried_columns, entry -> entry.column_name) as unavailable_columns, carried_columns as __cdc_stored_state
     )),
-    transform(filter(carried_columns, entry -> entry.place.op is not null), entry -> struct(
-        -1 as __cdc_part, entry.place.op, false as is_deleted, entry.place.source_epoch,
-        entry.place.position as source_position, entry.place.source_lsn, entry.place.kafka_offset,
-        entry.place.changed_at, timestamp(null) as ingested_at, bigint(null) as ingest_batch,
+    transform(filter(carried_columns, entry -> entry.sequence.op is not null), entry -> struct(
+        -1 as __cdc_part, entry.sequence.op, false as is_deleted, entry.sequence.source_epoch,
+        entry.sequence.position as source_position, entry.sequence.source_lsn, entry.sequence.kafka_offset,
+        entry.sequence.changed_at, timestamp(null) as ingested_at, bigint(null) as ingest_batch,
         cast(null as array<string>) as untyped_columns,
-        if(entry.place.op = 'r', 1, -1) * entry.place.topic_generation as topic_generation, entry.place.topic_partition,
-        case when entry.place.op = 'r' then entry.place.position end as position_before_read,
+        if(entry.sequence.op = 'r', 1, -1) * entry.sequence.topic_generation as topic_generation, entry.sequence.topic_partition,
+        case when entry.sequence.op = 'r' then entry.sequence.position end as position_before_read,
         timestamp(null) as last_read_at,
         filter(
             cast(array({{ "'" ~ table['carried'] | join("', '") ~ "'" if table['carried'] }}) as array<string>),

@@ -1,7 +1,7 @@
 {#
     What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row
     (part -3) and the delete that ended it (part -2). Of each key the last version; with `is_gone` all
-    whose event bronze has no more, each at its place: at the position of one of its key's events or,
+    whose event bronze has no more, each in its sequence: at the position of one of its key's events or,
     before all of them, in the order of its numbers. Whether a truncate ends a key is decided again
     where bronze has it and an event of the key from before.
 #}
@@ -21,14 +21,14 @@ select
     {{ 'if(__cdc_part = -3, `%s`, null)' % column if column in table['stored'] else 'null' }} as `{{ column }}`,
     {%- endfor %}
     struct(
-        struct(cdc_state.place.source_epoch as epoch, cdc_state.place.position) as at,
+        struct(cdc_state.sequence.source_epoch as epoch, cdc_state.sequence.position) as at,
         coalesce(if(to_epoch is null, null, {{ ended }}), {{ begun }}) as ended,
-        coalesce(valid_to, valid_from) as ended_at, cdc_state.place.changed_at,
-        cdc_state.place.op = 'r' as is_read, cdc_state.is_inheriting, cdc_state.inherited,
+        coalesce(valid_to, valid_from) as ended_at, cdc_state.sequence.changed_at,
+        cdc_state.sequence.op = 'r' as is_read, cdc_state.is_inheriting, cdc_state.inherited,
         {% if is_gone -%}
-        0 as number_before, __cdc_place as place, if(false, cdc_state.last_read, null) as last_read
+        0 as number_before, __cdc_sequence as sequence, if(false, cdc_state.last_read, null) as last_read
         {%- else -%}
-        if(op = 'd', 0, version_number - 1) as number_before, cdc_state.place, cdc_state.last_read
+        if(op = 'd', 0, version_number - 1) as number_before, cdc_state.sequence, cdc_state.last_read
         {%- endif %}
     ) as __cdc_stored_state
 {%- if not is_gone %}
@@ -52,12 +52,12 @@ from (
         int(null) as topic_generation, bigint(2 * version_number + if(__cdc_part = -3, 0, 1)) as kafka_offset,
         timestamp(null) as changed_at, string(null) as op, bigint(null) as source_lsn,
         __cdc_topic_partition as topic_partition
-    ) as __cdc_place
+    ) as __cdc_sequence
     from (
         select target.*, __cdc_part, __cdc_positions, __cdc_read_times, if(__cdc_part = -3, {{ begun }}, {{ ended }}) as __cdc_at
         from (
             select
-                *, max(cdc_state.place.topic_partition) over (partition by {{ key }}) as __cdc_topic_partition,
+                *, max(cdc_state.sequence.topic_partition) over (partition by {{ key }}) as __cdc_topic_partition,
                 lead({{ begun }}) over (partition by {{ key }} order by version_number) as __cdc_next_begun
             from {{ this }}
         ) as target

@@ -1,10 +1,10 @@
 {#
-    The type of `carried_columns`: of each column that the newest event left out the place (see
-    _placed) that its value comes from, or from which on it is unknown.
+    The type of `carried_columns`: of each column that the newest event left out the sequence (see
+    row_states) of what its value comes from, or from which on it is unknown.
 #}
 {% macro carried_type() -%}
 array<struct<
-    column_name: string, is_known: boolean, place: struct<
+    column_name: string, is_known: boolean, sequence: struct<
         source_epoch: int, position: string, read_rank: int, topic_generation: int,
         kafka_offset: bigint, changed_at: timestamp, op: string, source_lsn: bigint,
         topic_partition: string

@@ -18,9 +18,9 @@
 {%- set is_silver = not table['is_history'] -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
 {%- set streamed = "if(op = 'r', position_before_read, if(__cdc_part < -1, null, source_position))" -%}
-{%- set point = "named_struct('epoch', source_epoch, 'position', coalesce(__cdc_place.position, ''))" -%}
+{%- set point = "named_struct('epoch', source_epoch, 'position', coalesce(__cdc_sequence.position, ''))" -%}
 {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
-{%- set backwards = 'partition by %s order by __cdc_place desc, __cdc_part desc, -kafka_offset desc, event_id desc' % key -%}
+{%- set backwards = 'partition by %s order by __cdc_sequence desc, __cdc_part desc, -kafka_offset desc, event_id desc' % key -%}
 with
 {{ events }},
 {%- if stored %}
@@ -73,7 +73,7 @@ positions as (
 ),
 
 placed as (
-    select *, {{ 'if(__cdc_part < 0, __cdc_stored_state.place, ' if stored and not is_silver }}named_struct(
+    select *, {{ 'if(__cdc_part < 0, __cdc_stored_state.sequence, ' if stored and not is_silver }}named_struct(
         'source_epoch', source_epoch,
         'position', case
             when op <> 'r' or __cdc_first_offset is null then source_position
@@ -85,7 +85,7 @@ placed as (
         {#- of an event that was delivered in several generations the first is remembered #}
         'topic_generation', if(op = 'r', 1, -1) * topic_generation, 'kafka_offset', __cdc_first_offset,
         'changed_at', changed_at, 'op', op, 'source_lsn', source_lsn, 'topic_partition', topic_partition
-    ){{ ')' if stored and not is_silver }} as __cdc_place
+    ){{ ')' if stored and not is_silver }} as __cdc_sequence
     from positions
 ),
 
@@ -112,7 +112,7 @@ followed as (
         ) as __cdc_overtakes,
         row_number() over backwards as __cdc_number
     from (
-        select *, if(__cdc_part < -1, source_position, greatest(source_position, __cdc_place.position)) as __cdc_position
+        select *, if(__cdc_part < -1, source_position, greatest(source_position, __cdc_sequence.position)) as __cdc_position
         from placed
     )
     window
@@ -128,7 +128,7 @@ select
         when
             ({{ is_known }} or op in ('c', 'd', 'r'))
             and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
-            then named_struct('place', __cdc_place, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
+            then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
     end) over so_far as __cdc_value_{{ loop.index }},
     {%- endfor %}
     last_value(if(
@@ -150,13 +150,13 @@ select
     min(if(__cdc_part = 0 and op = 'd', {{ point }}, null)) over of_key as __cdc_deleted,
     {%- if is_silver %}
     max(if(__cdc_part = 1, struct(
-        __cdc_place as place, __cdc_first_offset as first_offset, op, is_deleted, topic_generation, topic_partition,
+        __cdc_sequence as sequence, __cdc_first_offset as first_offset, op, is_deleted, topic_generation, topic_partition,
         kafka_offset, position_before_read, last_read_at, __cdc_stored_state as carried_columns
     ), null)) over of_key as __cdc_stored,
-    min(if(__cdc_part = 0, __cdc_place, null)) over of_key as __cdc_lowest_place,
-    max(if(__cdc_part = 0, __cdc_place, null)) over of_key as __cdc_highest_place,
-    max(if(__cdc_part = -1, __cdc_place, null)) over of_key as __cdc_carried_place,
-    max(if(__cdc_part = 0 and op = 'r', struct(__cdc_place as place, changed_at), null)) over of_key as __cdc_read,
+    min(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_lowest_sequence,
+    max(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_highest_sequence,
+    max(if(__cdc_part = -1, __cdc_sequence, null)) over of_key as __cdc_carried_sequence,
+    max(if(__cdc_part = 0 and op = 'r', struct(__cdc_sequence as sequence, changed_at), null)) over of_key as __cdc_read,
     {%- else %}
     max(__cdc_stored_state) over of_key as __cdc_stored,
     {%- endif %}

@@ -462,7 +462,7 @@ NAMED = re.compile(
 TAKEN = ("_check_change_table.sql", "position_columns.sql", "row_history.sql")
 COLUMNS_A_TABLE = 56  # of which the text of a staging view has room
 # In each table: fields of structs, which a relation called as a column would have, too.
-FIELDS = ("is_known", "part", "place", "value")
+FIELDS = ("is_known", "part", "sequence", "value")
 
 
 def words_of_our_sql() -> list[dict[str, str]]:
