@@ -22,7 +22,9 @@ coalesce(
 reads as (
     select topic, topic_generation, topic_partition, kafka_offset, {{ passed }}
     from {{ bronze }}
-    where op = 'r' and {{ cdc_lakehouse._at_points(table['snapshots']) }} and {{ table['until'] }}
+    where
+        op = 'r' and source_position in ('{{ table['snapshots'] | map('last') | join("', '") }}') and {{ table['until'] }}
+        and concat(source_epoch, '@', source_position) in ('{{ table['snapshots'] | map('join', '@') | join("', '") }}')
     {%- for marker in table['markers'] if marker['point'] in table['snapshots'] %}
     union all
     select '{{ marker['topic'] }}', null, null, null, {{ passed }}

@@ -75,7 +75,9 @@ truncates as (
         min(source_ts) as changed_at, min(ingested_at) as ingested_at, min(ingest_batch) as ingest_batch
     ) as __cdc_truncate
     from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(4) }}
-    where op = 't' and {{ cdc_lakehouse._at_points(table['truncates']) }} and {{ table['until'] }}
+    where
+        op = 't' and source_position in ('{{ table['truncates'] | map('last') | join("', '") }}') and {{ table['until'] }}
+        and concat(source_epoch, '@', source_position) in ('{{ table['truncates'] | map('join', '@') | join("', '") }}')
     group by source_epoch, source_position, topic, topic_generation, topic_partition, source_table
 ),
 
