@@ -125,8 +125,7 @@ class Bronze:
     def create_missing(self, tables: list[str]) -> None:
         """Create every table that is not there, empty, so that dbt can read it.
 
-        A table of an earlier version, which lacks a column, gets it. A kill while one is
-        created leaves a folder without properties, which Hudi cannot
+        A kill while one is created leaves a folder without properties, which Hudi cannot
         open, or a table without a commit, which has no columns.
         """
         # Two at a time: a commit waits as long as it works.
@@ -138,17 +137,15 @@ class Bronze:
         if timeline is None:
             unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
             self._file_system(unfinished).delete(unfinished, True)
-        if timeline is None or not self._has_columns(timeline, table):
+        if timeline is None or timeline.empty():
             # Not by createDataFrame, which starts a Python to make no row.
             columns = [column.split() for column in columns_of(table).split(", ")]
             empty = self.spark.range(0).selectExpr(
                 *(f"cast(null as {kind}) as {name}" for name, kind in columns)
             )
-            is_new = timeline is None or timeline.empty()
-            mark = Mark() if is_new else self.mark(table)
             # Hudi refuses it for a table that was created without it.
             zone = {"hoodie.table.timeline.timezone": "UTC"} if timeline is None else {}
-            self._commit(empty.coalesce(1), table, mark, zone)
+            self._commit(empty.coalesce(1), table, Mark(), zone)
 
     def read(self, table: str) -> DataFrame:
         """What a table holds."""
@@ -156,10 +153,8 @@ class Bronze:
 
     def placed_events(self, table: str) -> DataFrame:
         """The operation, key and place in Kafka of each event that a table holds."""
-        rows = self.read(table)
-        generation = _generation_of(rows).alias("topic_generation")
-        others = ("topic", "kafka_partition", "kafka_offset", "key", "op")
-        return rows.select(generation, *others)
+        columns = ("topic", "kafka_partition", "kafka_offset", "key", "op")
+        return self.read(table).select("topic_generation", *columns)
 
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
@@ -243,8 +238,7 @@ class Bronze:
         found = []
         if known:
             rows = self._rows_like(table, known)
-            generation = _generation_of(rows)
-            found.append(rows.withColumn("topic_generation", generation).select(*PLACE))
+            found.append(rows.select(*PLACE))
         heads = {
             (part.topic, int(generation), part.partition, *head)
             for part in slices
@@ -314,15 +308,6 @@ class Bronze:
         """That of before; those of its own are not above what the clock has shown."""
         return newest_commit(self.spark, self.warehouse, schemas="bronze")
 
-    def _has_columns(self, timeline: Any, table: str) -> bool:
-        """Whether there is a commit, and the schema of the newest has all columns."""
-        if timeline.empty():
-            return False
-        utilities = self._apache.hudi.common.table.timeline.TimelineUtils
-        newest = timeline.lastInstant().get()
-        schema = utilities.getCommitMetadata(newest, timeline).getMetadata("schema") or ""
-        return all(f'"name":"{name}"' in schema for name in _column_names(table))
-
     @property
     def _apache(self) -> Any:
         """The JVM's ``org.apache``."""
@@ -362,7 +347,8 @@ class Bronze:
     def _mark_from_data(self, table: str) -> Mark:
         rows = self.read(table)
         places = (
-            rows.withColumn("generation", _generation_of(rows))
+            # A rejected record may name no listed topic, and have no generation.
+            rows.withColumn("generation", F.coalesce("topic_generation", F.lit(0)))
             .groupBy("topic", "kafka_partition", "generation")
             .agg(
                 F.max("ingest_batch").alias("batch"),
@@ -389,13 +375,6 @@ class Bronze:
         ]
         batch = max((place["batch"] for place in places), default=0)
         return _moved(Mark(), slices, batch, {}, {})
-
-
-def _generation_of(rows: DataFrame) -> Column:
-    """The generation of a table's rows; an earlier version wrote none, or had no column."""
-    if "topic_generation" in rows.columns:
-        return F.coalesce("topic_generation", F.lit(0))
-    return F.lit(0)
 
 
 def head_of_records() -> Column:

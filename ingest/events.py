@@ -63,7 +63,7 @@ def _parsed(text: Column, schema: str) -> Column:
 
 # A number that a double would round, JSON's other tokens, and a text that certainly has no
 # such number: its digits are whole numbers, or few, or stand where no number of JSON can.
-# In Java's expressions; the macro _number_patterns has the same.
+# In Java's expressions; the macro _exact_numbers has the same.
 LONG_NUMBER = r"-?(?:(?=[0-9.]{17}|[0-9]{16}[eE])[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})"
 STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 NUMBER = r"[0-9-][0-9.eE+-]*+"

@@ -1,18 +1,37 @@
 {#
-    An event's key: its column's value or, of several columns, their values joined by `-` (`\-`
-    where a value has one), null where one is missing. `has_row` as of _key_text.
+    An event's key: its column's value or, of several columns, their values joined by `-` (`\-` where
+    a value has one), null where one is missing; of one `column` its value, as `type`. Without
+    `has_row`, before the row is parsed, there is only Kafka's key, where a delete in the envelope may
+    have it alone.
+
+    A delete brings the columns of the replica identity, and of others a value that Debezium makes
+    up: a zero or an empty text is a key only where Kafka's key has it, too (docs/limits.md).
 #}
-{% macro key_value(table, has_row=true) -%}
-{%- if not table['key_columns'] -%}
-{{ cdc_lakehouse._key_part(table, table['key'], has_row) }}
-{%- else -%}
+{% macro key_value(table, has_row=true, column=none, type=none) -%}
+{%- if not column and table['key_columns'] -%}
 concat(
-    {%- for column in table['key_columns'] %}
-    replace(replace(
-        cast({{ cdc_lakehouse._key_part(table, column, has_row) }} as string), '\\', '\\\\'
-    ), '-', '\\-')
+    {%- for part in table['key_columns'] %}
+    replace(replace(cast({{ cdc_lakehouse.key_value(table, has_row, part) }} as string), '\\', '\\\\'), '-', '\\-')
     {{- ",\n    '-'," if not loop.last }}
     {%- endfor %}
 )
+{%- else -%}
+{%- set column = column or table['key'] -%}
+{%- set key = 'exact_key' if has_row else cdc_lakehouse._exact_numbers('key') -%}
+{%- set text -%}
+coalesce(
+    {%- if has_row %}
+    if(
+        is_deleted and startswith(key, '{') and row_image.`{{ column }}` rlike '^([0.-]*|1970-01-01.*|AA==|false)$',
+        null, row_image.`{{ column }}`
+    ),
+    {%- endif %}
+    {%- for name in table['source_names'][column] %}
+    get_json_object({{ key }}, "$['{{ name }}']"), get_json_object({{ key }}, "$.payload['{{ name }}']")
+    {{- ',' if not loop.last }}
+    {%- endfor %}
+)
+{%- endset -%}
+{{ cdc_lakehouse._typed(text, type or table['columns'][column], table['source_names'][column], has_row) }}
 {%- endif -%}
 {%- endmacro %}

@@ -1,6 +1,6 @@
 {#
-    Merge the logs of a merge-on-read table into its files now, and remove what no query needs
-    any more; of every such table where none is named (docs/storage.md).
+    Merge the logs of a merge-on-read table into its files now, and remove what no query needs any more; of every
+    such table where none is named (docs/storage.md).
 #}
 {% macro compact(table=none) -%}
     {%- set tables = [table] if table else [] -%}
@@ -10,14 +10,12 @@
         {%- do tables.append(node.schema ~ '.' ~ node.alias) -%}
     {%- endfor -%}
     {%- for name in tables -%}
-        {%- do run_query(
-            "call run_compaction(op => 'schedule', table => '" ~ name
-            ~ "', options => 'hoodie.compact.inline.max.delta.commits=1')"
-        ) -%}
+        {%- set call = "call run_compaction(table => '" ~ name ~ "', op => " -%}
+        {%- do run_query(call ~ "'schedule', options => 'hoodie.compact.inline.max.delta.commits=1')") -%}
         {#- also those that a killed one has left -#}
-        {%- set done = run_query("call run_compaction(op => 'run', table => '" ~ name ~ "')") -%}
-        {%- set groups = done.rows | map(attribute='operation_size') | map('int') | sum -%}
+        {%- set done = run_query(call ~ "'run')") -%}
         {%- do run_query("call run_clean(table => '" ~ name ~ "')") -%}
+        {%- set groups = done.rows | map(attribute='operation_size') | map('int') | sum -%}
         {{ print('compacted ' ~ name ~ ': ' ~ groups ~ ' file groups') }}
     {%- endfor -%}
 {%- endmacro %}

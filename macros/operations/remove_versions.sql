@@ -1,15 +1,12 @@
 {#
-    Remove every version of a table but the newest, with the rows that it no longer has
-    (docs/runbook.md). A query that reads an older one then fails. The files of a merge-on-read
-    table have these rows until it is compacted.
+    Remove every version of a table but the newest, with the rows that it no longer has (docs/runbook.md). A query
+    that reads an older one then fails. The files of a merge-on-read table have these rows until it is compacted.
 #}
 {% macro remove_versions(table) -%}
     {%- if 'mor' in run_query('show tblproperties ' ~ table ~ " ('type')").columns[1].values() -%}
         {%- do cdc_lakehouse.compact(table) -%}
     {%- endif -%}
-    {%- do run_query(
-        "call run_clean(table => '" ~ table ~ "', trigger_max_commits => 1,"
-        ~ " clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)"
-    ) -%}
+    {%- do run_query("call run_clean(table => '" ~ table ~ "', trigger_max_commits => 1,"
+        ~ " clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)") -%}
     {{ log('removed the versions of ' ~ table ~ ' but the newest', info=true) }}
 {%- endmacro %}

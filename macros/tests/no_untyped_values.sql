@@ -1,7 +1,4 @@
-{#
-    Warns of the rows with a value that its column's type cannot hold: of the column
-    `untyped_columns` of a silver table.
-#}
+{# Warns of the rows with a value that its type cannot hold: of the column `untyped_columns` of a silver table. #}
 {% test no_untyped_values(model, column_name) %}
 {{ config(severity='warn') }}
 

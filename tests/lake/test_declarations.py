@@ -413,12 +413,11 @@ SOURCE_NAMES_THAT_ARE_NONE: list[Any] = [
 WRONG: list[tuple[dict[str, Any], str]] = [
     (COLUMN | {"colums": {}}, "unknown setting 'colums' under meta"),
     (COLUMN | {"key": "b"}, "setting 'key' under meta is 'b'"),
-    ({"key": "a"}, "setting 'columns' under meta must map each column"),
+    ({"key": "a"}, "setting 'columns' under meta is None; it maps each column"),
     (COLUMN | {"columns": {"a": "integer"}}, "gives 'a' the type 'integer'"),
-    (COLUMN | {"columns": {"a": "int or null"}}, "; ' or null' goes: a value that"),
-    (COLUMN | {"columns": {"a": "json hashed"}}, "; only string and bpchar can be hashed"),
+    (COLUMN | {"columns": {"a": "json hashed"}}, "gives 'a' the type 'json hashed'"),
     (COLUMN | {"columns": {"a": "int full"}}, "gives 'a' the type 'int full'"),
-    (TWO | {"key_columns": ["a"]}, "'key_columns' under meta must list two columns"),
+    (TWO | {"key_columns": ["a"]}, "'key_columns' under meta is ['a']; it lists two"),
     (TWO | {"key": "Op", "key_columns": ["a", "b"]}, "names 'Op', which no column"),
     *(
         ({"key": "a", "columns": {"a": "int", name: "int"}}, f"names '{name}', which no")
