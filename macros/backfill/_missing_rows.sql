@@ -1,14 +1,5 @@
-{#
-    A snapshot read for each key of the CTE `existing` that a complete snapshot lacked, with the row
-    marked as deleted: its delete was never sent. It stands where the snapshot's first read of its
-    partition does or, without one, at the snapshot's position. CTEs that end with `missing`.
-
-    A key with events of lower positions, first delivered behind that read or, without one, committed after
-    it, is not missing: their transaction was open when the snapshot was taken. A read without a position
-    that is behind it says nothing of what was before. Rows of an earlier epoch of the source are, unless
-    they came again. A snapshot without any read, of a table that was empty, is known by its marker alone
-    (see run_bounds). A stored row of which no topic is known is of the only one that there is.
-#}
+{# A snapshot read for each key of the CTE `existing` that a complete snapshot lacked, with the row marked as
+   deleted: its delete was never sent. #}
 {% macro _missing_rows(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set bronze = cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(4) -%}

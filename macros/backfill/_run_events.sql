@@ -1,17 +1,4 @@
-{#
-    The change events that this run computes rows from, as CTEs that end with `events`: an increment's
-    are those that arrived; else, and of the keys in `keys` (a relation; `source` has their events alone),
-    all up to the run's bound. Not all are records:
-
-    - an applied truncate is a delete of each key whose newest event before it is of its topic and
-      source table. It has no offset: its partition says nothing of theirs. A read that was taken after
-      it stands behind it (`position_before_read`). A read without a position was delivered before it in
-      its partition or, in another, taken before it;
-    - a complete snapshot is a delete of each key that it lacked (see _missing_rows).
-
-    They end stored rows of a key (of a history: versions of an event) that bronze has no more, too, of
-    which the source table is not known.
-#}
+{# The change events that this run computes rows from, as CTEs that end with `events`. #}
 {% macro _run_events(source, table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_all = keys is not none or not table['is_increment'] -%}

@@ -1,12 +1,4 @@
-{#
-    What to write of the `rows` that a model yielded (see _current_rows and _history_rows; `found` are counts of
-    them): `rows` (a relation), `is_empty`, `kept` (whether some values are the stored row's) and
-    `has_surplus` (whether some, marked by `__cdc_surplus`, are of versions that a key has no more).
-
-    Keys for which there is a reason are computed from bronze and what is stored; with them the stored rows
-    that inherit values from where another key's past has changed. Their records are found by Kafka's key
-    before any JSON is parsed, in a temporary view: one of the catalogue is analysed for each query on it.
-#}
+{# What to write of the rows that a model yielded: a relation, and what kind of statement they need. #}
 {% macro _settled_rows(table, rows, found, columns) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set unique_key = config.get('unique_key') -%}

@@ -1,12 +1,5 @@
-{#
-    `states` (a relation, see row_states) with the values that a create left out: those of the row that
-    its key changed from. A delete and a create with one position are a key change, and the values are
-    those of the state that the delete ended. They are of part 2. Runs statements.
-
-    That state may lack the same value, as its own key change left it out: so each link's values are
-    looked up in the ones found, and each time the links get twice as long. What no event tells any
-    more, because days of bronze are dropped, this table has stored with the key.
-#}
+{# `states` (a relation, see row_states) with the values that a create left out: those of the row that its key
+   changed from. #}
 {% macro _with_inherited(table, states) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set known, stored = [], [] -%}

@@ -1,7 +1,4 @@
-{#
-    `keys` (a relation with the key's column) and the keys that theirs changed from, and so on: a
-    relation. A delete and a create with one position are a key change. Runs statements.
-#}
+{# `keys` (a relation with the key's column) and the keys that theirs changed from, and so on: a relation. #}
 {% macro _with_previous_keys(table, keys) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set query -%}

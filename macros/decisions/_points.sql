@@ -1,7 +1,4 @@
-{#
-    Points, pairs of epoch and position, from how a setting or a property names them: `1@000000000000002c`. Without
-    an epoch it is none: the one in which there is such an event. A whole number is PostgreSQL's LSN.
-#}
+{# Points, pairs of epoch and position, from how a setting or a property names them. #}
 {% macro _points(named) -%}
     {%- set points = [] -%}
     {%- for text in named | map('string') -%}

@@ -1,10 +1,4 @@
-{#
-    Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are gone. Stop at a decision
-    that cannot be applied: a snapshot that bronze does not hold would delete every older row.
-
-    Decide on the snapshots that a marker says were complete (see run_bounds), once as many keys have been read at its
-    position as the table had rows: the marker may arrive first. A table that has applied one needs none below it.
-#}
+{# Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are gone. #}
 {% macro check_decisions() -%}
     {%- set bounds = cdc_lakehouse.run_bounds() -%}
     {%- set truncates = cdc_lakehouse.decisions('truncates') -%}

@@ -1,10 +1,7 @@
-{#
-    The points (see _points) by which this model's rows are decided, by the property of its table that records them: the
-    `truncates` to apply and the `ignored_truncates`, as recorded, and of those that arrive as the variable says; the
-    `complete_snapshots.<bronze table>`, oldest first: named by the variable (with the epoch that a build has looked for),
-    marked (see check_decisions) or applied before. Stop where a variable names two truncates, or says otherwise than
-    before: rows that were deleted cannot be had back, nor keys deleted that no event brings.
-#}
+{# The points (see _points) by which this model's rows are decided, by the property of its table that records
+   them: the `truncates` to apply and the `ignored_truncates`, as recorded, and of those that arrive as the
+   variable says; the `complete_snapshots.<bronze table>`, oldest first: named by the variable (with the epoch
+   that a build has looked for), marked (see check_decisions) or applied before. #}
 {% macro decided_points() -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}
     {%- set before = dict.fromkeys(cdc_lakehouse._points(recorded.get('ignored_truncates', '').split()), 'ignore') -%}

@@ -1,8 +1,5 @@
-{#
-    What the variable `cdc_lakehouse_<kind>` says of points (see _points): of `truncates` each one's decision, of
-    `complete_snapshots` each bronze table's. The hook at the start asks first, and its answer is kept: a variable
-    that a project sets below this package's name does not reach the project's own models.
-#}
+{# What the variable `cdc_lakehouse_<kind>` says of points (see _points): of `truncates` each one's decision, of
+   `complete_snapshots` each bronze table's. #}
 {% macro decisions(kind) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if kind in memory or not execute -%}{{ return(memory.get(kind, {})) }}{%- endif -%}

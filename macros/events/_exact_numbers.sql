@@ -1,9 +1,5 @@
-{#
-    A JSON text with each number that Spark's JSON would round, as it takes it through a double, as a
-    string instead, within `mark` (SQL). Java's expressions, with the backslashes that SQL takes:
-    `short_numbers` is of a text that certainly has no such number, and quick; `up_to_long_number` is,
-    behind the match before, all up to one ($1) and the number ($2). ingest/events.py explains them.
-#}
+{# A JSON text with each number that Spark's JSON would round, as it takes it through a double, as a string
+   instead, within `mark` (SQL). #}
 {% macro _exact_numbers(text, mark="''") -%}
 {%- set long_number = '-?(?:(?=[0-9.]{17}|[0-9]{16}[eE])[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})' -%}
 {%- set string = '"[^"\\\\\\\\]*+(?:\\\\\\\\.[^"\\\\\\\\]*+)*+"' -%}

@@ -1,20 +1,4 @@
-{#
-    A column's text as the type that the source has, null where it is none.
-
-    Debezium sends a date as days since 1970, a timestamp as microseconds, or milliseconds up to three digits,
-    an instant as ISO text, and all of them as ISO text with `time.precision.mode=isostring`. A number beyond
-    what PostgreSQL can hold (4714 BC to 5874897, or 294246 of a timestamp) means infinity. Only ISO text has a
-    hyphen behind its first character; a cast that fails costs Spark an exception, so that none is tried in vain.
-
-    `hashed`: SHA-256 in hexadecimal digits, for a column that analysts may compare and not read. Trailing blanks
-    of a bpchar are trimmed first, so that equal values have equal hashes.
-
-    `base64`: with `decimal.handling.mode=precise` a number comes as its unscaled bytes, highest first, negative
-    where the first bit is set; a `numeric` without a scale as `{"scale": …, "value": …}`. A JSON number
-    (`decimal.format=NUMERIC`) is none of them, though its digits may be base64: it stands behind one of the
-    column's `names` in the event, without `has_row` in Kafka's key. A name with a quote before it and a colon
-    behind it is in no string.
-#}
+{# A column's text as the type that the source has, null where it is none. #}
 {% macro _typed(text, type, names, has_row=true) -%}
     {%- if type in ['string', 'json'] -%}
         {{ text }}

@@ -1,9 +1,4 @@
-{#
-    The typed change events of a bronze table, one row each: `rejection` says why an event has no key, `fields`
-    which fields it has, `unavailable_columns` which values it did not bring, `untyped_columns` which values their
-    types cannot hold: these are null. Of a delete only the key is typed: the rest is the old row, or made-up
-    defaults. Columns are read as text first, so that a value of the wrong type is seen.
-#}
+{# The typed change events of a bronze table, one row each. #}
 {% macro change_events(bronze, table=none, only='') -%}
 {%- if not table -%}
     {%- if execute -%}{%- do cdc_lakehouse._check_change_table(model.name, model.config.meta) -%}{%- endif -%}

@@ -1,10 +1,7 @@
-{#
-    The declaration that a staging model makes under `meta` (_macros.yml), checked by
-    _check_change_table, with `carried`, the columns whose value a change may leave out: those
-    that PostgreSQL may keep beside the row (TOAST), but the key, which is always sent, and `full`,
-    those of which the source sends every value; and `others`, neither carried nor the key. The
-    types are without ` full`. A stand-in while dbt parses.
-#}
+{# The declaration that a staging model makes under `meta` (_macros.yml), checked by _check_change_table, with
+   `carried`, the columns whose value a change may leave out: those that PostgreSQL may keep beside the row
+   (TOAST), but the key, which is always sent, and `full`, those of which the source sends every value; and
+   `others`, neither carried nor the key. #}
 {% macro change_table(events) -%}
     {%- if execute -%}
         {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')

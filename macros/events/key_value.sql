@@ -1,12 +1,5 @@
-{#
-    An event's key: its column's value or, of several columns, their values joined by `-` (`\-` where
-    a value has one), null where one is missing; of one `column` its value, as `type`. Without
-    `has_row`, before the row is parsed, there is only Kafka's key, where a delete in the envelope may
-    have it alone.
-
-    A delete brings the columns of the replica identity, and of others a value that Debezium makes
-    up: a zero or an empty text is a key only where Kafka's key has it, too (docs/limits.md).
-#}
+{# An event's key: its column's value or, of several columns, their values joined by `-` (`\-` where a value has
+   one), null where one is missing; of one `column` its value, as `type`. #}
 {% macro key_value(table, has_row=true, column=none, type=none) -%}
 {%- if not column and table['key_columns'] -%}
 concat(

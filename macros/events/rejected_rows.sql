@@ -1,7 +1,5 @@
-{#
-    The events without a usable key, for the model `rejected_rows`. dbt must know what a model reads before it
-    runs: so the staging models are listed.
-#}
+{# The events without a usable key, for the model `rejected_rows`. dbt must know what a model reads before it
+   runs: so the staging models are listed. #}
 {% macro rejected_rows(staging_models) -%}
     {%- for events in staging_models %}
     {%- set table = cdc_lakehouse.table_in_run(events) %}

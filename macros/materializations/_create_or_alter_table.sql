@@ -1,14 +1,5 @@
-{#
-    Make sure that a table exists and has the columns of the rows to write, as `on_schema_change` says; the list of
-    these. With `append_new_columns` a number's type is widened, too: what the narrower one could not hold is null until
-    a full refresh. The table is created empty: a `create table as select` that is killed leaves files that no catalogue
-    knows, and the next one refuses to go there. Hudi refuses an empty key: where the model's key is a text of the source
-    (`fold`, see change_table), Hudi's is a column `_hoodie_key` beside it, which readers hide with Hudi's others.
-
-    Before a column is added, a delete of nothing rolls back unfinished commits: after Hudi's commit of the column, their
-    rollback would end every build (HoodieRollbackException). Hudi changes a type only while `hoodie.schema.on.read.enable`
-    is set; its readers need no such setting.
-#}
+{# Make sure that a table exists and has the columns of the rows to write, as `on_schema_change` says; the list
+   of these. #}
 {% macro _create_or_alter_table(relation, existing, types, rows, fold=none) -%}
     {%- set key = config.get('unique_key') -%}
     {%- set partition = config.get('partition_by') -%}

@@ -1,8 +1,5 @@
-{#
-    The statement that writes versions of a history (`state`, see _settled_rows) in one commit: an upsert, or where some
-    are surplus a merge, which removes them. Hudi tries all updates before deletes, so that each condition excludes the
-    others. Values of columns that are no longer declared stay with the version that began there, whatever its number.
-#}
+{# The statement that writes versions of a history (`state`, see _settled_rows) in one commit: an upsert, or
+   where some are surplus a merge, which removes them. #}
 {% macro _history_statement(target, table, state, types, columns) -%}
 {%- set removed = cdc_lakehouse.stored_table(target)['columns'].keys() | reject('in', types) | list -%}
 {%- set began = ['`' ~ table['key'] ~ '`', 'from_epoch', 'from_position', 'valid_from'] -%}

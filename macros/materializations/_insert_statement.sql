@@ -1,9 +1,5 @@
-{#
-    The statement that writes rows to a table in one commit: all of them, or as an upsert by the table's key (see
-    table_properties). By position, so in the table's own order of columns. An upsert replaces whole rows. What they do
-    not bring is the stored row's: the columns that `__cdc_kept` names (where `kept`), and those that the model no longer
-    has. `_hoodie_key` has the key's value; one of hyphens alone, or of nothing, has a hyphen more.
-#}
+{# The statement that writes rows to a table in one commit: all of them, or as an upsert by the table's key (see
+   table_properties). #}
 {% macro _insert_statement(target, rows, types, overwrite=true, kept=false) -%}
 {%- set key = config.get('unique_key') -%}
 {%- set stored = cdc_lakehouse.stored_table(target)['columns'] -%}

@@ -1,7 +1,4 @@
-{#
-    Compute a query of a model once, into files, for the statements that follow; its rows as a relation. A cached view
-    would not do: each statement analyses all that it was made from. The files are removed at the end (clear_scratch_rows).
-#}
+{# Compute a query of a model once, into files, for the statements that follow; its rows as a relation. #}
 {% macro scratch_rows(name, query) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if 'scratch' not in memory -%}

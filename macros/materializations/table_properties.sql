@@ -1,12 +1,6 @@
-{#
-    The properties that a table is created with, by name: ours (what each is for: docs/decisions/0006-hudi-settings.md
-    and 0017-versions-by-commits.md), and over them the model's `tblproperties` (docs/storage.md).
-
-    An `insert into` a silver table is an upsert by its key, as a property of the table: a session's setting would hold
-    for other inserts, too. In a partitioned table a key is looked up in every partition, and its row moves with the
-    column's value; an overwrite replaces all of them. What cannot change while the table exists is text in
-    `lakehouse.stored_as` (see _check_config).
-#}
+{# The properties that a table is created with, by name: ours (what each is for:
+   docs/decisions/0006-hudi-settings.md and 0017-versions-by-commits.md), and over them the model's
+   `tblproperties` (docs/storage.md). #}
 {% macro table_properties() -%}
     {%- set properties = {
         'type': 'cow',

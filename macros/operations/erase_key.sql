@@ -1,9 +1,6 @@
-{#
-    Erase a key of Kafka, with the files that had its rows (docs/runbook.md): its versions from the histories of
-    the table; its rows from `rejected_rows`; its records from the quarantine; its events from bronze, also those
-    that have it in the row alone. Bronze comes last: it says what else is of the key, also to a run after one
-    that was killed.
-#}
+{# Erase a key of Kafka, with the files that had its rows (docs/runbook.md): its versions from the histories of
+   the table; its rows from `rejected_rows`; its records from the quarantine; its events from bronze, also those
+   that have it in the row alone. #}
 {% macro erase_key(table, key) -%}
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- do exceptions.raise_compiler_error("erase_key: '%s' is no bronze table; known: %s" % (table, sources | join(', ')))

@@ -1,7 +1,4 @@
-{#
-    Remove every version of a table but the newest, with the rows that it no longer has (docs/runbook.md). A query
-    that reads an older one then fails. The files of a merge-on-read table have these rows until it is compacted.
-#}
+{# Remove every version of a table but the newest, with the rows that it no longer has (docs/runbook.md). #}
 {% macro remove_versions(table) -%}
     {%- if 'mor' in run_query('show tblproperties ' ~ table ~ " ('type')").columns[1].values() -%}
         {%- do cdc_lakehouse.compact(table) -%}

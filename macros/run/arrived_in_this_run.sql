@@ -1,8 +1,5 @@
-{#
-    True for what an increment of this model has to read of one input, or of any: what arrived after the last run, up
-    to the bound of this one, as literals, so that bronze is pruned. Arrival and not the position: a later event may
-    carry a lower one. True for all of an input that does not tell what is new (see inputs_of).
-#}
+{# True for what an increment of this model has to read of one input, or of any: what arrived after the last run,
+   up to the bound of this one, as literals, so that bronze is pruned. #}
 {% macro arrived_in_this_run(input_name=none) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set inputs = cdc_lakehouse.inputs_of(model) -%}

@@ -1,9 +1,7 @@
-{#
-    The tables that a model reads, itself or through views and ephemeral models: each with `id`, `name`, `relation`,
-    `is_bronze`, and `upper`, up to which `ingest_batch` it can be read, by name: of a bronze table the run's bound, of a
-    silver table what it has read of each of its inputs, as an ingest commits a batch table by table. Empty where no
-    number tells what is new: of every other table, and of a silver table that reads one.
-#}
+{# The tables that a model reads, itself or through views and ephemeral models: each with `id`, `name`,
+   `relation`, `is_bronze`, and `upper`, up to which `ingest_batch` it can be read, by name: of a bronze table
+   the run's bound, of a silver table what it has read of each of its inputs, as an ingest commits a batch table
+   by table. #}
 {% macro inputs_of(node) -%}
     {%- set inputs = [] -%}
     {%- for id in cdc_lakehouse.reads_of(node)['tables'] -%}

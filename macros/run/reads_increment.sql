@@ -1,7 +1,4 @@
-{#
-    Whether a model reads what arrived alone: `is_incremental()` of the materializations cdc_merge and cdc_history.
-    For a complete snapshot that is not yet applied it reads all of bronze: any row may be gone.
-#}
+{# Whether a model reads what arrived alone: what `is_incremental()` is for the incremental models of dbt. #}
 {% macro reads_increment() -%}
     {%- if not execute or not load_relation(this) or should_full_refresh() -%}{{ return(false) }}{%- endif -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}

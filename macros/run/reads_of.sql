@@ -1,7 +1,4 @@
-{#
-    What a node of the graph reads: `tables`, the ids of the tables and sources, views and ephemeral models opened;
-    `views`, the relations of these views; `bronze`, the names of the bronze tables behind all of them.
-#}
+{# What a node of the graph reads, views and ephemeral models opened. #}
 {% macro reads_of(node) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('reads', {}) -%}
     {%- if node.unique_id in memory -%}{{ return(memory[node.unique_id]) }}{%- endif -%}

@@ -1,10 +1,4 @@
-{#
-    How far this run reads each bronze table that a selected model reads, by its name: `upper` (an `ingest_batch`,
-    0 where it is empty) and the points of the `truncates` that no model has read yet. Fixed at the start, so that
-    all models agree while the ingest goes on. A table is read from where its selected readers are, or else the
-    furthest of all. Of the source `complete_snapshots`, where the project has it, `markers`: the tables that
-    `cdc-lakehouse resync` had read, with the number of rows that each then had.
-#}
+{# How far this run reads each bronze table that a selected model reads, by its name. #}
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if 'bounds' in memory or not execute -%}{{ return(memory.get('bounds', {})) }}{%- endif -%}

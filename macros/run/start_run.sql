@@ -1,8 +1,4 @@
-{#
-    Before a run: bronze is registered, the bounds are fixed for all models, and every decision is made. The ingest
-    writes bronze tables by path, below the schema's folder. A table of a source's name at another location is
-    somebody else's, and ends the run. A table notes its location, so that the next run need not ask.
-#}
+{# Before a run: bronze is registered, the bounds are fixed for all models, and every decision is made. #}
 {% macro start_run() -%}
     {%- if not execute -%}{{ return('') }}{%- endif -%}
     {%- set is_build = flags.WHICH in ['build', 'run', 'retry'] -%}

@@ -1,8 +1,4 @@
-{#
-    What there is of a table (a relation, or a model of the graph): `columns`, their types by name, of a nested type
-    only `array`, `map` or `struct`; and `recorded`, its properties that start with `lakehouse.`, without that prefix.
-    dbt's cache of relations has both as they were before the run; what the run changes is changed here, too.
-#}
+{# What there is of a table: its columns, and what is recorded in its properties. #}
 {% macro stored_table(table) -%}
     {%- set relation = api.Relation.create(schema=table.schema, identifier=table.alias or table.identifier) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('tables', {}) -%}

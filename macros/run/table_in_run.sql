@@ -1,9 +1,4 @@
-{#
-    The declaration of a model's change events (see change_table) and what this run reads of them: `is_increment`,
-    `is_kept` (its table stays) and `is_history`; `arrived` and `until`, true for what arrived in this run and up to
-    its bound; `truncates` to apply; `snapshots`, the complete ones, with their `markers`; `stored`, the columns of its
-    table. A truncate that the table has not applied yet may end any row: then this is no increment.
-#}
+{# The declaration of a model's change events and what this run reads of them. #}
 {% macro table_in_run(events) -%}
     {%- set table = cdc_lakehouse.change_table(events) -%}
     {%- set bronze = table['bronze'] -%}

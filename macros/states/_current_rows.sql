@@ -1,10 +1,4 @@
-{#
-    The rows of a silver table: of each key the last of its `states` (see row_states). Also `__cdc_lacks` (a
-    create left values out, known or not), `__cdc_unlisted_fields` (no column holds them), `__cdc_reason`
-    (see _reasons); of an increment `__cdc_is_changed`, `__cdc_kept` (columns whose value is the stored
-    row's) and `__cdc_past` (the lowest point where the key's past may be another: rows of other keys
-    inherit from there).
-#}
+{# The rows of a silver table: of each key the last of its `states` (see row_states). #}
 {% macro _current_rows(table, states) -%}
 {%- set is_increment = table['is_increment'] -%}
 {%- set carried_type = cdc_lakehouse.carried_type() -%}

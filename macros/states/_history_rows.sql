@@ -1,8 +1,5 @@
-{#
-    The versions of a history from the `states` of its keys (see row_states): one begins where the state
-    differs from the one before, or a delete ends one. A key that never had a row has one that says so.
-    Also the columns beside a row that _current_rows has.
-#}
+{# The versions of a history from the `states` of its keys (see row_states): one begins where the state differs
+   from the one before, or a delete ends one. #}
 {% macro _history_rows(table, states) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set unknown = {} -%}

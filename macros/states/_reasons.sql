@@ -1,8 +1,5 @@
-{#
-    Why a key has to be computed from bronze: the first reason that holds, null where events and what is
-    stored of the key tell its row. A current row asks with its last state, a history with each version, as
-    a late event changes no current row and may change a history.
-#}
+{# Why a key has to be computed from bronze: the first reason that holds, null where events and what is stored of
+   the key tell its row. #}
 {% macro _reasons(table) -%}
 {%- set is_increment = table['is_increment'] -%}
 {%- set point_of = "named_struct('epoch', %s, 'position', '%s')" -%}

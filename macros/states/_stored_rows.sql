@@ -1,10 +1,5 @@
-{#
-    What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part
-    1) and the sequence of what each carried column's value comes from (part -1). An increment has them without
-    the values: wide ones are read where they are needed. Else rows whose event bronze has no more, of the
-    keys in `keys` (a relation) or of all. Of a read that a complete snapshot lacks, and of a truncate, bronze
-    decides again where it has what they are decided by.
-#}
+{# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part 1) and the
+   sequence of what each carried column's value comes from (part -1). #}
 {% macro _stored_rows(table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_gone = keys or not table['is_increment'] -%}

@@ -1,10 +1,5 @@
-{#
-    What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row
-    (part -3) and the delete that ended it (part -2). Of each key the last version; with `is_gone` all
-    whose event bronze has no more, each in its sequence: at the position of one of its key's events or,
-    before all of them, in the order of its numbers. Whether a truncate ends a key is decided again
-    where bronze has it and an event of the key from before.
-#}
+{# What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row (part -3)
+   and the delete that ended it (part -2). #}
 {% macro _stored_versions(table, is_gone=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_gone = is_gone or not table['is_increment'] -%}

@@ -1,14 +1,5 @@
-{#
-    The elements of an array in the rows of a silver table, `parents`, one row each; `array` is its
-    column, of JSON text. `elements` maps the fields of an element to their types, `parent_columns`
-    are those of the parent, `computed` maps further columns to SQL. A row's key is the column `id` (the
-    model's `unique_key`): the values of the columns in `key`, the parent's key first, joined by `-`.
-
-    An element taken out of its array has no event of its own: the parent arrives without it. A
-    deleted parent arrives as a key and nothing else, and so may one that has come to a new key: its
-    elements are unknown until the old key's events are here. Either way, what was held for that parent
-    and did not just come is gone, and is marked. An element that is there twice counts by its last place.
-#}
+{# The elements of an array in the rows of a silver table, `parents`, one row each; `array` is its column, of
+   JSON text. #}
 {% macro child_rows(parents, array, elements, id, key, parent_columns=[], computed={}) -%}
 {%- set is_increment = cdc_lakehouse.reads_increment() -%}
 {%- set columns = (key + parent_columns + elements.keys() | list) | unique | list + computed.keys() | list -%}

@@ -1,18 +1,5 @@
-{#
-    What the row of each key was after each of its versions, in their order (docs/decisions/0001-order-of-events.md
-    and 0027). `events` is CTEs that end with `events` (see _run_events), `stored` what the table has of their
-    keys (see _stored_rows and _stored_versions); `is_gone` says that `events` are all that bronze has of
-    them. `__cdc_part` is 0 of an event. `__cdc_value_N` is the newest value of a column that events may leave
-    out, in the row's incarnation; `__cdc_incarnation` what that began with.
-
-    A snapshot read stands right behind the highest streamed position delivered before it, in its partition or
-    an older generation of the topic, or of a truncate that it was taken after, but not behind its own; where
-    its offset is unknown, right before its own. One of a blocking snapshot may overtake changes
-    (`__cdc_overtakes`): it has seen them, and they are delivered behind it. It is no version then, and has no
-    value of a column that these changes brought. The reads that a stream begins with are no later than the
-    first change in the log, though its time may be lower: they overtook nothing, unless a create says that
-    there was no row.
-#}
+{# What the row of each key was after each of its versions, in their order
+   (docs/decisions/0001-order-of-events.md and 0027). #}
 {% macro row_states(events, table, stored=none, is_gone=false) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_silver = not table['is_history'] -%}
