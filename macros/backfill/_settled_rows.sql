@@ -3,7 +3,7 @@
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set unique_key = config.get('unique_key') -%}
     {%- set is_complete = table['is_kept'] and not table['is_increment'] -%}
-    {%- set carries = table['carried'] and (found['lacking'] or cdc_lakehouse.stored_table(this)['recorded'].get('carries') != 'false') -%}
+    {%- set carries = table['unchanged'] and (found['lacking'] or cdc_lakehouse.stored_table(this)['recorded'].get('carries') != 'false') -%}
     {%- set wanted = ['select ' ~ key ~ ' from ' ~ rows ~ ' where __cdc_reason is not null'] if found['reasons'] else [] -%}
     {%- if table['is_kept'] and carries and found['past'] -%}
         {%- set past = "named_struct('source_epoch', {}, 'source_position', '{}')".format(*found['past'].split('@')) -%}

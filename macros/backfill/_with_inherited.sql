@@ -3,19 +3,19 @@
 {% macro _with_inherited(table, states) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set known, stored = [], [] -%}
-    {%- for column in table['carried'] -%}
+    {%- for column in table['unchanged'] -%}
         {%- set state = '__cdc_value_%s' % loop.index -%}
         {%- do known.append("if(%s.is_known, struct('%s', %s.value), null)" % (state, column, state)) -%}
         {%- do stored.append("'%s', `%s`" % (column, column)) if column in table['stored'] -%}
     {%- endfor -%}
     {%- set known = 'map_from_entries(array_compact(array(%s)))' % known | join(', ') -%}
-    {%- set lacks = 'size(%s) < ' ~ table['carried'] | length -%}
+    {%- set lacks = 'size(%s) < ' ~ table['unchanged'] | length -%}
     {%- set begun -%}
         select distinct {{ key }}, __cdc_incarnation.source_epoch, __cdc_incarnation.source_position
         from {{ states }}
         where __cdc_incarnation.op = 'c' and not __cdc_overtakes and not is_deleted and {{ lacks % known }}
     {%- endset -%}
-    {%- if not table['carried'] or not run_query(begun ~ ' limit 1').rows -%}{{ return(states) }}{%- endif -%}
+    {%- if not table['unchanged'] or not run_query(begun ~ ' limit 1').rows -%}{{ return(states) }}{%- endif -%}
     {%- set query -%}
         select {{ key }}, source_epoch, source_position, ended.*
         from (
@@ -65,7 +65,7 @@
     (
         select
             {%- for name in run_query('describe query select * from ' ~ states).columns[0].values() %}
-            {%- set column = table['carried'][name.removeprefix('__cdc_value_') | int - 1] %}
+            {%- set column = table['unchanged'][name.removeprefix('__cdc_value_') | int - 1] %}
             {%- if name == '__cdc_batch' %}
             greatest(states.__cdc_batch, max(link.ingest_batch) over (partition by states.{{ key }})) as __cdc_batch
             {%- elif name.startswith('__cdc_value_') %}

@@ -92,7 +92,7 @@ images as (
             '["{{ uuid }}"]', to_json(map({{ text }}, {{ text }})), '[{{ bytes | join(',') }}]'
         ) as unsent,
         {%- set conditions = {} %}
-        {%- for column in table['carried'] %}
+        {%- for column in table['unchanged'] %}
         {%- do conditions.update({column: 'array_contains(unsent, live.`%s`)' % column}) %}
         {%- endfor %}
         {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} as unavailable_columns
@@ -108,7 +108,7 @@ typed as (
         {%- else %}
         {%- set value = cdc_lakehouse._typed('live.`%s`' % column, type, table['source_names'][column]) %}
         {{ 'if(array_contains(unsent, live.`%s`), null, %s)' % (column, value)
-            if column in table['carried'] + table['full'] else value }}
+            if column in table['unchanged'] + table['full'] else value }}
         {%- endif %} as `{{ column }}`,
         {%- endfor %}
         nullif(concat_ws('; ',
@@ -132,7 +132,7 @@ checked as (
     select
         {{ passed | join(', ') }}, `{{ table['columns'] | join('`, `') }}`,
         {%- set conditions = {} %}
-        {%- for column in table['columns'] if column not in [table['key']] + key_columns + table['carried'] %}
+        {%- for column in table['columns'] if column not in [table['key']] + key_columns + table['unchanged'] %}
         {%- do conditions.update({column: '`%s` is null and row_image.`%s` is not null' % (column, column)}) %}
         {%- endfor %}
         if(is_deleted, null, {{ cdc_lakehouse.columns_where(conditions) | indent(8) }}) as untyped_columns,

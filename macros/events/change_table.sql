@@ -1,7 +1,7 @@
 {# The declaration that a staging model makes under `meta` (_macros.yml), checked by _check_change_table, with
-   `carried`, the columns whose value a change may leave out: those that PostgreSQL may keep beside the row
+   `unchanged`, the columns whose value a change may leave out: those that PostgreSQL may keep beside the row
    (TOAST), but the key, which is always sent, and `full`, those of which the source sends every value; and
-   `others`, neither carried nor the key. #}
+   `others`, neither unchanged nor the key. #}
 {% macro change_table(events) -%}
     {%- if execute -%}
         {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')
@@ -12,18 +12,18 @@
     {%- set meta = node.config.meta if execute else {'key': 'key', 'columns': {'key': 'string'}} -%}
     {%- set parts = meta.get('key_columns', []) -%}
     {%- set columns, names = {meta['key']: 'string'} if parts else {}, {} -%}
-    {%- set full, carried = [], [] -%}
+    {%- set full, unchanged = [], [] -%}
     {%- for column, type in meta['columns'].items() -%}
         {%- set given = meta.get('source_names', {}).get(column, column) -%}
         {%- do names.update({column: [given] if given is string else given}) -%}
         {%- do columns.update({column: type.removesuffix(' full')}) -%}
         {%- do full.append(column) if type.endswith(' full') -%}
-        {%- do carried.append(column) if column != meta['key']
+        {%- do unchanged.append(column) if column != meta['key']
             and type in ['string', 'json', 'bpchar', 'string hashed', 'bpchar hashed'] -%}
     {%- endfor -%}
     {{ return({
         'key': meta['key'], 'columns': columns, 'key_columns': parts, 'source_names': names,
-        'carried': carried, 'full': full, 'others': columns | reject('in', carried + [meta['key']]) | list,
+        'unchanged': unchanged, 'full': full, 'others': columns | reject('in', unchanged + [meta['key']]) | list,
         'ignored_fields': meta.get('ignored_fields', []), 'events': events | string,
         'name': node.name if execute, 'bronze': source.name if execute else 'bronze',
         'bronze_relation': source.schema ~ '.' ~ source.name if execute else 'bronze.bronze'

@@ -4,7 +4,7 @@
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}
     {%- for bronze_table in cdc_lakehouse.reads_of(model)['bronze'] -%}
         {%- set taken = cdc_lakehouse._points(recorded.get('complete_snapshots.' ~ bronze_table, '').split()) -%}
-        {%- set known = cdc_lakehouse.decisions('complete_snapshots').get(bronze_table, []) | rejectattr(0, 'none') -%}
+        {%- set known = cdc_lakehouse.overrides('complete_snapshots').get(bronze_table, []) | rejectattr(0, 'none') -%}
         {%- if known | reject('in', taken) | list -%}{{ return(false) }}{%- endif -%}
     {%- endfor -%}
     {{ return(true) }}

@@ -63,5 +63,5 @@
     {%- endfor -%}
 
     {%- do cdc_lakehouse.run_bounds() -%}
-    {%- if is_build -%}{%- do cdc_lakehouse.check_decisions() -%}{%- endif -%}
+    {%- if is_build -%}{%- do cdc_lakehouse.check_overrides() -%}{%- endif -%}
 {%- endmacro %}

@@ -7,7 +7,7 @@
 {%- set values = {
     'source_position': '__cdc_position as ', 'kafka_offset': '__cdc_first_offset as ', 'ingest_batch': '__cdc_batch as '
 } -%}
-{%- for column in table['carried'] -%}
+{%- for column in table['unchanged'] -%}
     {%- do kept.update({column: '__cdc_value_%s.part <> 0' % loop.index}) -%}
     {%- do values.update({column: '__cdc_value_%s.value as ' % loop.index}) -%}
 {%- endfor -%}
@@ -39,7 +39,7 @@ from (
             __cdc_last_read_at as last_read_at
         ) as cdc_state,
         filter(cast(array(
-            {%- for column in table['carried'] %}
+            {%- for column in table['unchanged'] %}
             struct('{{ column }}', coalesce(__cdc_value_{{ loop.index }}.is_known, false), coalesce(
                 __cdc_value_{{ loop.index }}.sequence,
                 {#- of nulls, and not null itself: Spark's interpreted projections fail on a null struct in an array #}
@@ -53,7 +53,7 @@ from (
         )) as __cdc_unlisted_fields
         {%- if is_increment %},
         __cdc_stored, __cdc_sequence, __cdc_part, __cdc_lowest_sequence, __cdc_highest_sequence, __cdc_lowest, __cdc_deleted,
-        __cdc_carried_sequence, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
+        __cdc_unchanged_sequence, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
         {%- endif %}
     from {{ states }}
     where __cdc_is_last

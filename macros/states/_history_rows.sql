@@ -3,7 +3,7 @@
 {% macro _history_rows(table, states) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set unknown = {} -%}
-{%- for column in table['carried'] -%}
+{%- for column in table['unchanged'] -%}
     {%- set state = '__cdc_value_%s' % loop.index -%}
     {%- do unknown.update({column: 'not coalesce(%s.is_known and %s.part < 2, false)' % (state, state)}) -%}
 {%- endfor -%}
@@ -16,7 +16,7 @@ asked as (
         named_struct(
             'is_deleted', is_deleted, 'untyped_columns', untyped_columns
             {%- for column in table['others'] %}, '{{ column }}', `{{ column }}`{% endfor %}
-            {%- for column in table['carried'] %}, '{{ column }}', __cdc_value_{{ loop.index }}.value{% endfor %}
+            {%- for column in table['unchanged'] %}, '{{ column }}', __cdc_value_{{ loop.index }}.value{% endfor %}
         ) as __cdc_row
     from {{ states }} as states
 ),

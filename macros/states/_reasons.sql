@@ -48,7 +48,7 @@ case
     {#- reads that lost are not remembered, and what they lost to has moved -#}
     when cdc_state.last_read_at is null then null
     when __cdc_stored.first_offset < __cdc_stored.kafka_offset then 'an earlier delivery of the stored event'
-    when __cdc_carried_sequence > __cdc_sequence then 'a carried value that is newer than the row'
+    when __cdc_unchanged_sequence > __cdc_sequence then 'a value of an unchanged column that is newer than the row'
     when __cdc_part = 0 and op <> 'r' and source_epoch = __cdc_stored.sequence.source_epoch and (
         cdc_state.topic_generation < __cdc_stored.topic_generation
         or cdc_state.topic_generation = __cdc_stored.topic_generation

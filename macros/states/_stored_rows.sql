@@ -1,5 +1,5 @@
 {# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part 1) and the
-   sequence of what each carried column's value comes from (part -1). #}
+   sequence of what each unchanged column's value comes from (part -1). #}
 {% macro _stored_rows(table, keys=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_gone = keys or not table['is_increment'] -%}
@@ -8,7 +8,7 @@
 ] -%}
 select
     target.{{ key }}, version.__cdc_part, null as event_id, version.{{ columns | join(', version.') }}, null as fields,
-    {%- for column in table['carried'] + table['others'] %}
+    {%- for column in table['unchanged'] + table['others'] %}
     {{ 'target.' if is_gone and column in table['stored'] else 'null as ' }}`{{ column }}`,
     {%- endfor %}
     version.__cdc_stored_state
@@ -52,7 +52,7 @@ lateral view inline(concat(
         case when entry.sequence.op = 'r' then entry.sequence.position end as position_before_read,
         timestamp(null) as last_read_at,
         filter(
-            cast(array({{ "'" ~ table['carried'] | join("', '") ~ "'" if table['carried'] }}) as array<string>),
+            cast(array({{ "'" ~ table['unchanged'] | join("', '") ~ "'" if table['unchanged'] }}) as array<string>),
             name -> not (entry.is_known and name = entry.column_name)
         ) as unavailable_columns,
         cast(null as {{ cdc_lakehouse.carried_type() }}) as __cdc_stored_state

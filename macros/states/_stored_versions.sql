@@ -12,7 +12,7 @@ select
     if(__cdc_part = -3, untyped_columns, null) as untyped_columns, null as topic_generation, null as topic_partition,
     null as position_before_read, null as last_read_at,
     {{ 'array()' if is_gone else 'if(__cdc_part = -3, cdc_state.unknown_columns, array())' }} as unavailable_columns, null as fields,
-    {%- for column in table['carried'] + table['others'] %}
+    {%- for column in table['unchanged'] + table['others'] %}
     {{ 'if(__cdc_part = -3, `%s`, null)' % column if column in table['stored'] else 'null' }} as `{{ column }}`,
     {%- endfor %}
     struct(

@@ -21,7 +21,7 @@ versions as (
     select
         {{ key }}, 0 as __cdc_part, event_id, {{ cdc_lakehouse.position_columns() | join(', ') }}, topic_generation,
         topic_partition, position_before_read, case when op = 'r' then changed_at end as last_read_at, unavailable_columns,
-        fields, {% for column in table['carried'] + table['others'] %}`{{ column }}`, {% endfor -%}
+        fields, {% for column in table['unchanged'] + table['others'] %}`{{ column }}`, {% endfor -%}
         {{ 'null' if stored else 'int(null)' }} as __cdc_stored_state
     from events
     {%- if stored %}
@@ -84,7 +84,7 @@ followed as (
         if(__cdc_position is null, null, min(
             if(__cdc_position is null, null, named_struct('epoch', source_epoch, 'position', __cdc_position))
         ) over from_here_on).position as __cdc_from_position,
-        {%- for column in table['carried'] %}
+        {%- for column in table['unchanged'] %}
         min(if(
             {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')), changed_at, null
         )) over from_here_on as __cdc_next_{{ loop.index }}_at,
@@ -109,7 +109,7 @@ followed as (
 
 select
     *,
-    {%- for column in table['carried'] %}
+    {%- for column in table['unchanged'] %}
     {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
     max(case
         when
@@ -142,7 +142,7 @@ select
     ), null)) over of_key as __cdc_stored,
     min(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_lowest_sequence,
     max(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_highest_sequence,
-    max(if(__cdc_part = -1, __cdc_sequence, null)) over of_key as __cdc_carried_sequence,
+    max(if(__cdc_part = -1, __cdc_sequence, null)) over of_key as __cdc_unchanged_sequence,
     max(if(__cdc_part = 0 and op = 'r', struct(__cdc_sequence as sequence, changed_at), null)) over of_key as __cdc_read,
     {%- else %}
     max(__cdc_stored_state) over of_key as __cdc_stored,

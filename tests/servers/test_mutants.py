@@ -38,7 +38,7 @@ JUDGES = [lane for lane in LANES if lane.name in ("everything", "mixed", "compos
 # What else shows a wrong macro, by its folder.
 TESTS = {
     "backfill": ("lost_events", "decisions", "complete_snapshots"),
-    "decisions": ("decisions", "complete_snapshots"),
+    "overrides": ("decisions", "complete_snapshots"),
     "events": ("declarations", "value_forms", "positions"),
     "materializations": ("materializations", "row_history"),
     "operations": ("operations",),

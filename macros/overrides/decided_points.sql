@@ -1,7 +1,7 @@
 {# The points (see _points) by which this model's rows are decided, by the property of its table that records
    them: the `truncates` to apply and the `ignored_truncates`, as recorded, and of those that arrive as the
    variable says; the `complete_snapshots.<bronze table>`, oldest first: named by the variable (with the epoch
-   that a build has looked for), marked (see check_decisions) or applied before. #}
+   that a build has looked for), marked (see check_overrides) or applied before. #}
 {% macro decided_points() -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}
     {%- set before = dict.fromkeys(cdc_lakehouse._points(recorded.get('ignored_truncates', '').split()), 'ignore') -%}
@@ -11,11 +11,11 @@
     {%- for bronze_table in cdc_lakehouse.reads_of(model)['bronze'] -%}
         {%- do known.extend(cdc_lakehouse.run_bounds().get(bronze_table, {}).get('truncates', [])) -%}
         {%- set name = 'complete_snapshots.' ~ bronze_table -%}
-        {%- set named = cdc_lakehouse.decisions('complete_snapshots').get(bronze_table, []) -%}
+        {%- set named = cdc_lakehouse.overrides('complete_snapshots').get(bronze_table, []) -%}
         {%- set points = named | rejectattr(0, 'none') | list + cdc_lakehouse._points(recorded.get(name, '').split()) -%}
         {%- do decided.update({name: points | unique | sort}) -%}
     {%- endfor -%}
-    {%- set named = cdc_lakehouse.decisions('truncates') -%}
+    {%- set named = cdc_lakehouse.overrides('truncates') -%}
     {%- for point in known | unique | sort -%}
         {%- set plain = (none, point[1]) -%}
         {%- set same = known | unique | selectattr(1, 'equalto', point[1]) | reject('in', named) | list -%}

@@ -1,8 +1,8 @@
 {# Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are gone. #}
-{% macro check_decisions() -%}
+{% macro check_overrides() -%}
     {%- set bounds = cdc_lakehouse.run_bounds() -%}
-    {%- set truncates = cdc_lakehouse.decisions('truncates') -%}
-    {%- set snapshots = cdc_lakehouse.decisions('complete_snapshots') -%}
+    {%- set truncates = cdc_lakehouse.overrides('truncates') -%}
+    {%- set snapshots = cdc_lakehouse.overrides('complete_snapshots') -%}
     {%- set looked_for = [] -%}
     {%- for bronze_table, bound in bounds.items() -%}
         {%- set known = [] -%}
