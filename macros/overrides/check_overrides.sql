@@ -11,8 +11,7 @@
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and bronze_table in cdc_lakehouse.reads_of(node)['bronze'] -%}
             {%- set recorded = cdc_lakehouse.stored_table(node)['recorded'] -%}
-            {%- set points = cdc_lakehouse._points(recorded.get('complete_snapshots.' ~ bronze_table, '').split()) -%}
-            {%- do applied.append(points | max | default((-1, ''), true)) -%}
+            {%- do applied.append(cdc_lakehouse._points(recorded.get('complete_snapshots.' ~ bronze_table, '').split())) -%}
             {%- do known.extend(recorded.get('truncates', '').split() + recorded.get('ignored_truncates', '').split()) -%}
         {%- endfor -%}
         {%- for point in bound['truncates'] if point not in truncates and (none, point[1]) not in truncates
@@ -25,9 +24,15 @@
         {%- for point in snapshots.pop(bronze_table, []) -%}
             {%- do looked_for.append({'table': bronze_table, 'point': point}) -%}
         {%- endfor -%}
-        {%- for marker in bounds.get('complete_snapshots', {}).get('markers', [])
-            if marker['table'] == bronze_table and applied and marker['point'] > applied | min -%}
-            {%- do looked_for.append(marker) -%}
+        {%- set markers = bounds.get('complete_snapshots', {}).get('markers', [])
+            | selectattr('table', 'equalto', bronze_table) | list -%}
+        {%- for marker in markers -%}
+            {#- of the same topic: positions of two are not comparable -#}
+            {%- set later = markers | selectattr('topic', 'equalto', marker['topic'])
+                | selectattr('point', 'ge', marker['point']) | map(attribute='point') | list -%}
+            {%- for points in applied if not points | select('in', later) | list -%}
+                {%- do looked_for.append(marker) if loop.first -%}
+            {%- endfor -%}
         {%- endfor -%}
     {%- endfor -%}
 
