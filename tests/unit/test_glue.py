@@ -275,23 +275,20 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
         assert values == {"A/B", "__HIVE_DEFAULT_PARTITION__"}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_manifest_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "manifest.json"
+    for text, said in (
         (None, "run `dbt build`"),
         ("{", "cannot read"),
         ("{}", "this is no manifest"),
         ("[]", "this is no manifest"),
-    ],
-)
-def test_manifest_that_cannot_be_read(
-    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "manifest.json"
-    if text is not None:
-        file.write_text(text)
-    assert main(["glue", "--manifest", str(file)]) == 1
-    assert said in capsys.readouterr().err
+    ):
+        if text is not None:
+            file.write_text(text)
+        assert main(["glue", "--manifest", str(file)]) == 1
+        assert said in capsys.readouterr().err
 
 
 def test_lake_without_a_table_is_an_error(
@@ -351,6 +348,6 @@ def test_server_that_does_not_answer_is_worth_another_try(
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("prefix", ["my-shop", "Shop", "", "a b", "x;y"])
-def test_prefix_that_is_no_name_is_refused(prefix: str) -> None:
-    assert main(["glue", "--prefix", prefix]) == 2
+def test_prefix_that_is_no_name_is_refused() -> None:
+    for prefix in ("my-shop", "Shop", "", "a b", "x;y"):
+        assert main(["glue", "--prefix", prefix]) == 2
