@@ -79,11 +79,13 @@ placed as (
 followed as (
     select
         *,
+        {%- if not is_silver %}
         {#- no later than of the versions behind #}
         min(changed_at) over from_here_on as __cdc_valid_from,
         if(__cdc_position is null, null, min(
             if(__cdc_position is null, null, named_struct('epoch', source_epoch, 'position', __cdc_position))
         ) over from_here_on).position as __cdc_from_position,
+        {%- endif %}
         {%- for column in table['unchanged'] %}
         min(if(
             {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')), changed_at, null
