@@ -120,10 +120,11 @@ select
             then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
     end) over so_far as __cdc_value_{{ loop.index }},
     {%- endfor %}
-    last_value(if(
-        op in ('c', 'd', 'r') and not __cdc_overtakes,
-        named_struct('op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position), null
-    ), true) over so_far as __cdc_incarnation,
+    {%- if is_gone or not is_silver %}
+    last_value(if(op in ('c', 'd', 'r') and not __cdc_overtakes, named_struct(
+        'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position
+    ), null), true) over so_far as __cdc_incarnation,
+    {%- endif %}
     __cdc_number = min(if(__cdc_part <> -1, __cdc_number, null)) over of_key as __cdc_is_last,
     {%- if is_silver %}
     collect_set(fields) over of_key as __cdc_fields,
