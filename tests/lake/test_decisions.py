@@ -17,7 +17,7 @@ from tests.conftest import NewLake
 from tests.support.histories import Lane, Outcome, Placed
 from tests.support.lanes import Difference, compare, write_project
 from tests.support.records import START_MS
-from tests.support.reference import Event
+from tests.support.reference import Event, Snapshot
 
 pytestmark = pytest.mark.thorough
 
@@ -205,7 +205,7 @@ def wrong(
     project = write_project(tmp_path_factory.mktemp("decisions") / "project", LANES)
     topics = project / "topics.toml"
     lake = new_lake(topics)
-    snapshots = ((RESYNCED, 0, 500), (RESYNCED, 1, 500))
+    snapshots = (Snapshot(RESYNCED, 0, 500), Snapshot(RESYNCED, 1, 500))
     outcomes = {
         EMPTIED: Outcome(TRUNCATES, {}, EMPTIED),
         READ_AGAIN: Outcome(SNAPSHOTS, {}, READ_AGAIN, snapshots=snapshots),
@@ -227,12 +227,12 @@ def wrong(
                 found["refused"] += [] if message in text else [(message, text)]
         lake.dbt("run", *named(**variables), project=project)
         for lane, each in placed.items():
-            found[f"{lane.name} {step}"] = [*compare(lake.tables, lane, [each], step)]
+            found[f"{lane.name} {step}"] = [*compare(lake, lane, [each], step)]
     lake.dbt("run", "--full-refresh", project=project)
     # Only a run looks for the epoch of a snapshot.
     lake.dbt("compile", *named({}, [500]), project=project)
     for lane, each in placed.items():
-        found[f"{lane.name} refreshed"] = [*compare(lake.tables, lane, [each], step)]
+        found[f"{lane.name} refreshed"] = [*compare(lake, lane, [each], step)]
     return found
 
 

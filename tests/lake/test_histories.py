@@ -4,12 +4,14 @@ What an increment contains decides which of the fold's ways it takes. So each la
 table of its own, in the same builds: plain updates; deletes and key changes; TOASTed
 columns; snapshot reads; late and repeated records; no offsets; several partitions; a key
 of two columns; values that their types cannot hold; restored sources, recreated topics and
-clocks that go back; everything at once (the project's own orders, with their lines). The
-stories of the contract are among them, each in the lane that has no more than it needs.
-After every batch each row is compared with the reference fold in plain Python
+clocks that go back; truncates; complete snapshots with their markers; a column that is
+added; a merge-on-read table; everything at once (the project's own orders, with their
+lines). The stories of the contract are among them, each in the lane that has no more than
+it needs. After every batch each row is compared with the reference fold in plain Python
 (tests/support/reference.py) over the events that have arrived. Here in a first build and
-one increment; ``tests/servers/test_history_seeds.py`` takes three batches and a full
-refresh, and has lanes with the positions of MariaDB and of SQL Server.
+one increment; ``tests/servers/test_history_seeds.py`` takes all batches, with a rebuild
+between two of them and a full refresh after the last, and has lanes with the positions of
+MariaDB and of SQL Server.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from tests.support.histories import (
     BATCHES,
     COLUMNS,
     LANES,
+    NOTE,
     TOASTED,
     History,
     Lane,
@@ -45,8 +48,8 @@ COUNT = 120
 BY_NAME = {lane.name: lane for lane in LANES}
 # The fold compares positions and does not know whose they are: one source will do here.
 POSTGRESQL = [lane for lane in LANES if lane.connector == "postgresql"]
-# The lane with the most ways of the fold; the others are left to `make test-all`.
-WIDEST = (BY_NAME["everything"],)
+# The lanes with the most ways of the fold; the others are left to CI and `make test-all`.
+WIDEST = tuple(BY_NAME[name] for name in ("everything", "mixed", "truncated"))
 OTHERS = tuple(lane for lane in POSTGRESQL if lane not in WIDEST)
 
 Differences = dict[str, list[Difference]]
@@ -149,9 +152,16 @@ def is_short_of_key_changes(outcome: Outcome) -> bool:
 
 
 def in_two_batches(outcome: Outcome) -> Outcome:
-    """The same events, all but the last batch's delivered at once."""
-    *first, last = outcome.batches
-    return replace(outcome, batches=[[event for batch in first for event in batch], last])
+    """The same events in two batches: before the last, or before a column is added."""
+    cut = 1 if NOTE in outcome.lane.columns else BATCHES - 1
+    parts = (outcome.batches[:cut], outcome.batches[cut:])
+    return replace(
+        outcome,
+        batches=[[event for batch in part for event in batch] for part in parts],
+        snapshots=tuple(
+            replace(each, batch=int(each.batch >= cut)) for each in outcome.snapshots
+        ),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +206,10 @@ def shorten(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Shor
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "lane",
-    [*WIDEST, *(pytest.param(lane, marks=pytest.mark.thorough) for lane in OTHERS)],
+    [
+        *WIDEST,
+        *(pytest.param(lane, marks=pytest.mark.thorough) for lane in OTHERS),
+    ],
     ids=lambda lane: lane.name,
 )
 def test_silver_is_the_reference_after_every_batch(
@@ -238,9 +251,22 @@ def test_lanes_hold_what_they_are_to_prove() -> None:
                     kinds["incremental"] += event.is_read and event.lsn is None
                     kinds["no offset"] += event.offset is None
                     kinds["odd"] += bool(event.untyped)
+                    kinds["later epoch"] += event.epoch > 0
+                    kinds["later generation"] += event.generation > 0
+                    kinds["added"] += NOTE in event.values
     assert {kind for kind, count in seen["plain"].items() if count} == {"c", "u"}
-    assert min(seen[name]["u"] for name in seen) > 40
-    assert min(seen[name]["d"] for name in seen if name != "plain") > 40
+    short = {lane.name for lane in LANES if lane.at_most}
+    assert min(seen[name]["u"] for name in seen if name not in short) > 40
+    assert min(seen[name]["d"] for name in seen if name not in {"plain", *short}) > 40
+    assert seen["truncated"]["t"] > 50
+    assert seen["added"]["added"] > 80
+    for name in ("mixed", "truncated"):
+        assert seen[name]["later epoch"] > 80
+    assert seen["mixed"]["later generation"] > 80
+    resynced = [
+        play(each, BY_NAME["resynced"]) for each in drawn(BY_NAME["resynced"], COUNT, SEED)
+    ]
+    assert sum(len(outcome.applied(BATCHES - 1)) for outcome in resynced) > 4
     for name in ("reads", "partitions", "binlog", "transaction_log", "everything"):
         assert seen[name]["r"] > 80
         assert seen[name]["incremental"] > 20

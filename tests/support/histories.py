@@ -28,21 +28,25 @@ from tests.support.records import (
     flattened,
 )
 from tests.support.records import record as kafka_record
-from tests.support.reference import Event
+from tests.support.reference import Event, Snapshot
 
-BATCHES = 3
-KEYS = 3
+BATCHES = 4
+KEYS = 5
 DAY_MS = 86_400_000
 KEYS_A_HISTORY = 10
 LSNS_A_HISTORY = 1_000
 COLUMNS = ("customer_id", "shipped_date", "employee", "order_items")
-TOASTED = ("employee", "order_items")
+NOTE = "note"
+TOASTED = ("employee", "order_items", NOTE)
 PRODUCTS = (11, 42, 72)
+# A log that is sent again and again would double each time.
+MOST_SENT_AGAIN = 16
 
 WRITES = ("write",)
-DELETES = (*WRITES, "delete", "rekey", "rekey")
+DELETES = (*WRITES, *WRITES, "delete", "rekey", "rekey")
 EPOCHS = 3
 GENERATIONS = 3
+SNAPSHOTS = 2
 READS = ("snapshot", "open snapshot", "blocking snapshot", "incremental snapshot", "gap")
 
 # A text where a date is declared.
@@ -63,6 +67,10 @@ class Lane:
         connector: whose positions its records have; they count as LSNs do.
         has_odd_values: whether the source has dates that are none.
         has_clock: whether the source's clock stands still, and is set back.
+        is_logged: whether its table is merge-on-read.
+        is_refreshed: whether it is built anew between two increments.
+        at_most: how many histories, those with the most of the last kind of steps, whose
+            cost is their number's.
     """
 
     name: str
@@ -74,6 +82,14 @@ class Lane:
     connector: str = "postgresql"
     has_odd_values: bool = False
     has_clock: bool = False
+    is_logged: bool = False
+    is_refreshed: bool = False
+    at_most: int | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Those of its table but the key; what the source adds comes last."""
+        return (*COLUMNS, NOTE) if "add column" in self.steps else COLUMNS
 
     @property
     def source_table(self) -> str:
@@ -87,6 +103,12 @@ class Lane:
             return (TOPIC,)
         epochs = range(EPOCHS if "restore" in self.steps else 1)
         return tuple(f"lanes{number or ''}.public.{self.source_table}" for number in epochs)
+
+    @property
+    def marker_topics(self) -> tuple[str, ...]:
+        """The topic of each epoch's markers of complete snapshots."""
+        epochs = range(EPOCHS if "complete snapshot" in self.steps else 0)
+        return tuple(f"lanes{epoch or ''}.public.complete_snapshots" for epoch in epochs)
 
     @property
     def silver_table(self) -> str:
@@ -132,6 +154,32 @@ LANES = (
         partitions=2,
         has_odd_values=True,
         has_clock=True,
+    ),
+    Lane(
+        "truncated",
+        (*DELETES, *READS, "truncate", "restore", "resend", "truncate"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+        at_most=30,
+    ),
+    Lane(
+        "resynced",
+        (*DELETES, *READS, "restore", "recreate", "resend", "complete snapshot"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+        at_most=5,
+    ),
+    Lane("added", (*DELETES, *READS, "add column"), leaves_out=True, is_refreshed=True),
+    Lane(
+        "logged",
+        (*DELETES, *READS, "resend"),
+        leaves_out=True,
+        is_late=True,
+        partitions=2,
+        is_logged=True,
+        is_refreshed=True,
     ),
     Lane(
         "everything",
@@ -185,7 +233,7 @@ def histories(draw: st.DrawFn, lane: Lane) -> History:
                 st.integers(0, 255),
             ),
             min_size=4,
-            max_size=18,
+            max_size=20,
         )
     )
     spread = draw(st.lists(st.integers(0, BATCHES - 1), min_size=1, max_size=12))
@@ -217,7 +265,13 @@ def drawn(lane: Lane, count: int, seed_number: int) -> tuple[History, ...]:
     # It would draw numbers out of the modules that happen to be loaded, whatever the seed.
     with patch.object(HypothesisProvider, "_maybe_draw_constant", return_value=None):
         collect()
-    return tuple(found)
+    if lane.at_most is None:
+        return tuple(found)
+
+    def count_rare(history: History) -> int:
+        return sum(step.kind == lane.steps[-1] for step in history.steps)
+
+    return tuple(sorted(found, key=count_rare)[-lane.at_most :])
 
 
 @dataclass
@@ -230,7 +284,7 @@ class Outcome:
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
         past: after each change the LSN, the time in milliseconds, and the source's rows.
-        snapshots: the topic, epoch and position of each that is said to be complete.
+        snapshots: those that are said to be complete.
     """
 
     batches: list[list[Event]]
@@ -238,7 +292,31 @@ class Outcome:
     lane: Lane
     history: History | None = None
     past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
-    snapshots: tuple[tuple[str, int, int], ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+
+    def arrived(self, batch: int) -> list[Event]:
+        """The events that have arrived with a batch and those before it."""
+        return [event for part in self.batches[: batch + 1] for event in part]
+
+    def applied(self, batch: int) -> list[Snapshot]:
+        """The snapshots that a build after a batch knows to be complete.
+
+        A marker waits for the reads that it counts; one that a later snapshot of its topic
+        has overtaken is not waited for any more.
+        """
+        found: list[Snapshot] = []
+        for number in range(batch + 1):
+            arrived = self.arrived(number)
+            latest = {
+                each.topic: each.point
+                for each in sorted(found, key=lambda each: each.point)
+            }
+            for each in self.snapshots:
+                read = {event.key for event in arrived if each.has_read(event)}
+                is_new = each.point > latest.get(each.topic, (-1, -1))
+                if each.batch <= number and is_new and len(read) >= each.rows:
+                    found.append(each)
+        return found
 
 
 def play(history: History, lane: Lane) -> Outcome:
@@ -254,13 +332,19 @@ def play(history: History, lane: Lane) -> Outcome:
     spread = [history.spread[n % len(history.spread)] for n in range(len(log))]
     if not lane.is_late:
         spread.sort()
+    is_added = False
     for event, batch in zip(log, spread, strict=True):
+        if NOTE in lane.columns:
+            # The model has the column from the second batch on.
+            is_added |= NOTE in event.values
+            batch = max(batch, 1) if is_added else 0
         batches[batch].append(event)
     for number, batch in history.repeats:
         if log:
             batches[batch].append(log[number % len(log)])
     rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
-    return Outcome(batches, rows, lane, history, source.past)
+    snapshots = tuple(source.snapshots)
+    return Outcome(batches, rows, lane, history, source.past, snapshots)
 
 
 def _without_odd_date(row: Row) -> Row:
@@ -285,7 +369,9 @@ class _Source:
         self.epoch = 0
         self.generation = 0
         self.time = 0
+        self.has_note = False
         self.past: list[tuple[int, int, dict[int, Row]]] = []
+        self.snapshots: list[Snapshot] = []
 
     def note(self) -> None:
         """Keep the rows as they are."""
@@ -309,12 +395,23 @@ class _Source:
             self._read(some, None)
         elif step.kind == "resend":
             self._resend(step)
+        elif step.kind == "truncate":
+            self.rows.clear()
+            self.lsn += 3
+            self.time += 1
+            self._send(Event(None, "t", self.lsn, START_MS + self.time))
+        elif step.kind == "complete snapshot":
+            if len(self.snapshots) < SNAPSHOTS:
+                self._complete_snapshot(step)
+        elif step.kind == "add column":
+            self.has_note = True
         elif step.kind == "restore":
-            # The log starts again, with or without changes that nobody captured.
+            # The log starts again, with or without changes that nobody captured. Truncates
+            # and complete snapshots are of what came in their topic: it has all rows first.
             if self.epoch < EPOCHS - 1:
                 self.epoch += 1
                 self.lsn = 10 + step.number % 5
-                if step.bit(1):
+                if step.bit(1) or {"truncate", "complete snapshot"} & {*self.lane.steps}:
                     self.take(replace(step, kind="gap"))
         elif step.kind == "recreate":
             if self.generation < GENERATIONS - 1:
@@ -330,12 +427,13 @@ class _Source:
         epoch = max(0, self.epoch - step.bit(7))
         generation = max(0, self.generation - step.bit(6))
         log = self.logs.get((epoch, generation, step.key % (self.lane.partitions or 1)), [])
-        for event in log[len(log) - step.number % (len(log) + 1) :]:
+        count = min(step.number % (len(log) + 1), MOST_SENT_AGAIN)
+        for event in log[len(log) - count :]:
             if generation == self.generation or not event.is_read:
                 self._send(event, epoch)
 
     def _send(self, event: Event, epoch: int | None = None) -> None:
-        partition = event.key % (self.lane.partitions or 1)
+        partition = (event.key or 0) % (self.lane.partitions or 1)
         epoch = self.epoch if epoch is None else epoch
         log = self.logs.setdefault((epoch, self.generation, partition), [])
         offset = len(log)
@@ -346,6 +444,7 @@ class _Source:
             event_id=f"{offset:06d}",
             epoch=epoch,
             generation=self.generation,
+            topic=self.lane.topics[epoch],
         )
         log.append(event)
         self.all.append(event)
@@ -353,12 +452,12 @@ class _Source:
     def _change(self, step: Step) -> list[Event]:
         """Change a row; the events that say so."""
         key = step.key
-        before = self.rows.get(key)
-        if step.kind == "write" and before is None:
+        if (before := self.rows.get(key)) is None:
             self.rows[key] = self._new_row(step)
-            return [self._event("c", key, self.rows[key], step=step)]
-        if before is None:
-            return []
+            created = self._event("c", key, self.rows[key], step=step)
+            if step.kind == "write":
+                return [created]
+            return [created, *self._change(step)]
         if step.kind == "delete":
             del self.rows[key]
             return [self._event("d", key, {})]
@@ -391,20 +490,28 @@ class _Source:
             missing = frozenset(
                 name
                 for place, name in enumerate(TOASTED)
-                if before[name] == row[name]
+                if name in self.lane.columns
+                and before[name] == row[name]
                 and row[name] is not None
                 and not step.bit(4 + place)
             )
+        row = self._brought(row)
         brought = {name: value for name, value in row.items() if name not in missing}
         return _typed(Event(key, op, self.lsn, START_MS + self.time, brought, missing))
 
+    def _brought(self, row: Row) -> Row:
+        """What an event brings of a row: a column from when the source has it."""
+        return {name: row[name] for name in row if self.has_note or name != NOTE}
+
     def _new_row(self, step: Step) -> Row:
-        return {
+        row = {
             "customer_id": ("ALFKI", "ANATR", "VINET")[step.number % 3],
             "shipped_date": None,
             "employee": self._text(step),
             "order_items": self._items(step),
+            NOTE: self._text(step) if self.has_note else None,
         }
+        return {name: row[name] for name in self.lane.columns}
 
     def _changed(self, row: Row, step: Step) -> Row:
         is_odd = self.lane.has_odd_values and step.bit(6) and step.bit(7)
@@ -415,6 +522,8 @@ class _Source:
             changed["employee"] = self._text(step)
         if step.bit(2):
             changed["order_items"] = self._items(step)
+        if step.bit(3) and self.has_note:
+            changed[NOTE] = self._text(step)
         return changed
 
     def _text(self, step: Step) -> str | None:
@@ -449,6 +558,16 @@ class _Source:
             self.time += 1
             self._send(replace(event, time=START_MS + self.time))
 
+    def _complete_snapshot(self, step: Step) -> None:
+        """Read all rows, of which some are gone whose deletes nobody captured."""
+        for key in [key for key in self.rows if step.bit(key)][: len(self.rows) - 1]:
+            del self.rows[key]
+        self._snapshot(step, [])
+        if self.rows:
+            topic = self.lane.topics[self.epoch]
+            counted = (len(self.rows), step.number % BATCHES)
+            self.snapshots.append(Snapshot(topic, self.epoch, self.lsn, *counted))
+
     def _blocking_snapshot(self, step: Step) -> None:
         """Read all rows after changes that are only sent when all has been read.
 
@@ -471,7 +590,8 @@ class _Source:
     def _read(self, rows: dict[int, Row], lsn: int | None) -> None:
         self.time += 10
         for key, row in rows.items():
-            self._send(_typed(Event(key, "r", lsn, START_MS + self.time, dict(row))))
+            read = Event(key, "r", lsn, START_MS + self.time, self._brought(row))
+            self._send(_typed(read))
         self.time += 10
 
 
@@ -496,6 +616,26 @@ class Placed:
         """The Kafka records of a batch."""
         for event in self.outcome.batches[batch]:
             yield self._record(event)
+        for number, snapshot in enumerate(self.outcome.snapshots):
+            if snapshot.rows and snapshot.batch == batch:
+                yield self._marker(snapshot, number)
+
+    def _marker(self, snapshot: Snapshot, number: int) -> Record:
+        base = self.number * LSNS_A_HISTORY
+        row = {
+            "id": f"{self.number}-{number}",
+            "topic": self.topic(snapshot.topic),
+            "bronze_table": self.outcome.lane.source_table,
+            "row_count": snapshot.rows,
+        }
+        value = flattened("r", row, snapshot.lsn + base, table="complete_snapshots")
+        offset = self.number * 100 + number
+        topic = self.outcome.lane.marker_topics[snapshot.epoch]
+        return kafka_record({"id": row["id"]}, value, offset, topic)
+
+    def topic(self, topic: str) -> str:
+        """A topic of its own, where what is decided of one is decided of all its rows."""
+        return f"{self.number}-{topic}" if self.outcome.lane.marker_topics else topic
 
     def _record(self, event: Event) -> Record:
         base = self.number * LSNS_A_HISTORY
@@ -510,7 +650,9 @@ class Placed:
         is_flat = history is None or history.form == "flattened"
         form = flattened if is_flat and event.op != "t" else envelope
         lane = self.outcome.lane
-        table = event.table or lane.source_table
+        # A truncate is of one source table: each history has its own.
+        own = f"_{self.number}" if "truncate" in lane.steps else ""
+        table = event.table or lane.source_table + own
         value = form(event.op, row, lsn, event.time, table, lane.connector)
         offset = None if event.offset is None else event.offset + base
         # A record may come without a key, which the row has, too.
@@ -520,7 +662,7 @@ class Placed:
             key if has_key else None,
             value,
             offset,
-            event.topic or lane.topics[event.epoch],
+            self.topic(event.topic or lane.topics[event.epoch]),
             event.partition,
             START_MS + DAY_MS * event.generation,
         )

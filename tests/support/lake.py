@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from tests.support.project import PROJECT
 from tests.support.records import Record, Row
 from tests.support.tables import Tables
@@ -262,6 +264,20 @@ class Lake:
     def rows(self, table: str) -> list[Row]:
         """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""
         return self.tables.rows(table)
+
+    def merged_rows(self, table: str) -> list[Row]:
+        """The rows of a merge-on-read table, by Spark.
+
+        What ``rows`` reads with cannot merge logs that have times in an array.
+        """
+        folder = self.root / "merged"
+        self.sql("set spark.sql.parquet.outputTimestampType = TIMESTAMP_MICROS")
+        query = f"select * from {table}"
+        self.sql(f"insert overwrite directory '{folder}' using parquet {query}")
+        return [
+            {name: row[name] for name in row if not name.startswith("_hoodie_")}
+            for row in pq.read_table(folder).to_pylist()
+        ]
 
     def environment(self) -> dict[str, str]:
         """The environment of another process that works on this lake."""

@@ -17,6 +17,7 @@ from tests.support.histories import (
     KEYS,
     LANES,
     LSNS_A_HISTORY,
+    NOTE,
     History,
     Lane,
     Outcome,
@@ -28,7 +29,6 @@ from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import START_MS, Row, position_at
 from tests.support.reference import NOWHERE, Period, Version, decided, fold, periods
-from tests.support.tables import Tables
 
 MODELS = ("-s", "path:models")
 # Of the project itself, what the lane of everything needs.
@@ -42,7 +42,16 @@ OWN_MODELS = (
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
 WITH_HISTORY = (
-    *("toast", "reads", "composite", "mixed", "everything"),
+    *(
+        "toast",
+        "reads",
+        "composite",
+        "mixed",
+        "truncated",
+        "resynced",
+        "added",
+        "everything",
+    ),
     *("emptied", "read_again"),
 )
 STAGING = """{{{{ config(meta={{
@@ -52,7 +61,7 @@ STAGING = """{{{{ config(meta={{
         'customer_id': 'bpchar',
         'shipped_date': 'date',
         'employee': 'json',
-        'order_items': 'json',
+        'order_items': 'json',{added}
     }},
 }}) }}}}
 
@@ -67,11 +76,31 @@ HISTORY = """{{{{ config(
 {{{{ row_history(ref('stg_{table}')) }}}}
 """
 SILVER = """{{{{ config(
-    unique_key='{key}', tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
+    unique_key='{key}',
+    tblproperties={{'type': '{type}', 'hoodie.parquet.small.file.limit': '0'}}
 ) }}}}
 
 {{{{ current_rows(ref('stg_{table}')) }}}}
 """
+
+
+def write_models(folder: Path, lane: Lane, columns: Sequence[str]) -> None:
+    """Write the models of a lane, with some of its columns."""
+    is_composite = lane.has_composite_key
+    words = {
+        "key": key_column(lane),
+        "table": lane.source_table,
+        "part": "\n        'part': 'int'," if is_composite else "",
+        "key_columns": "\n    'key_columns': ['order_id', 'part']," * is_composite,
+        "added": f"\n        '{NOTE}': 'json'," if NOTE in columns else "",
+        "type": "mor" if lane.is_logged else "cow",
+    }
+    models = {"staging/stg_{}": STAGING, "silver/{}": SILVER}
+    if lane.name in WITH_HISTORY:
+        models |= {"silver/{}_history": HISTORY}
+    for name, text in models.items():
+        file = folder / f"models/{name.format(lane.source_table)}.sql"
+        file.write_text(text.format(**words))
 
 
 def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
@@ -83,48 +112,66 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
     for name in ("staging", "silver"):
         (folder / "models" / name).mkdir(parents=True)
     tables = []
-    topics = []
     for lane in lanes:
         tables.append({"name": lane.source_table})
-        topics += [f'"{topic}" = "{lane.source_table}"\n' for topic in lane.topics]
         if lane.name == "everything":
             for name in OWN_MODELS:
                 shutil.copy(PROJECT / "models" / name, folder / "models" / name)
             history = folder / "models/silver/orders_history.sql"
             history.write_text(HISTORY.format(table="orders"))
             continue
-        is_composite = lane.has_composite_key
-        words = {
-            "key": key_column(lane),
-            "table": lane.source_table,
-            "part": "\n        'part': 'int'," if is_composite else "",
-            "key_columns": "\n    'key_columns': ['order_id', 'part']," * is_composite,
-        }
-        staging = folder / f"models/staging/stg_{lane.source_table}.sql"
-        staging.write_text(STAGING.format(**words))
-        silver = folder / f"models/silver/{lane.silver_table}.sql"
-        silver.write_text(SILVER.format(**words))
-        if lane.name in WITH_HISTORY:
-            history = folder / f"models/silver/{lane.silver_table}_history.sql"
-            history.write_text(HISTORY.format(**words))
+        write_models(folder, lane, COLUMNS)
     write_rejected_rows(folder / "models")
+    if any(lane.marker_topics for lane in lanes):
+        tables.append({"name": "complete_snapshots"})
     source = {"name": "bronze", "schema": "bronze", "tables": tables}
     # YAML takes JSON as it is.
     (folder / "models/sources.yml").write_text(json.dumps({"sources": [source]}))
+    (folder / "topics.toml").write_text(_topics(lanes))
+    return folder
+
+
+def _topics(lanes: Sequence[Lane]) -> str:
     # Each history has offsets and times of its own, so that of all of them offsets do not
     # rise with time: a day of its own tells a generation.
     noon = dt.datetime.fromtimestamp((START_MS + DAY_MS // 2) / 1000, dt.UTC)
     days = [noon + dt.timedelta(days=each) for each in range(GENERATIONS - 1)]
     times = ", ".join(day.isoformat() for day in days)
-    once = ["[recreated]\n"]
-    epochs = ["[epochs]\n"] * any("restore" in lane.steps for lane in lanes)
+    lines: dict[str, list[str]] = {
+        name: [f"[{name}]"] for name in ("topics", "epochs", "source_tables", "recreated")
+    }
     for lane in lanes:
+        count = lane.at_most if lane.marker_topics else None
+        own = [""] if count is None else [f"{number}-" for number in range(count)]
         for epoch, topic in enumerate(lane.topics):
-            once.append(f'"{topic}" = [{times if "recreate" in lane.steps else ""}]\n')
-            if epoch:
-                epochs.append(f'"{topic}" = {epoch}\n')
-    (folder / "topics.toml").write_text("".join(["[topics]\n", *topics, *once, *epochs]))
-    return folder
+            for name in [f'"{number}{topic}"' for number in own]:
+                lines["topics"].append(f'{name} = "{lane.source_table}"')
+                lines["epochs"].append(f"{name} = {epoch}")
+                is_new = "recreate" in lane.steps
+                lines["recreated"].append(f"{name} = [{times if is_new else ''}]")
+                if "truncate" in lane.steps:
+                    lines["source_tables"].append(f'{name} = ["{lane.source_table}_*"]')
+        for epoch, topic in enumerate(lane.marker_topics):
+            lines["topics"].append(f'"{topic}" = "complete_snapshots"')
+            lines["epochs"].append(f'"{topic}" = {epoch}')
+            lines["recreated"].append(f'"{topic}" = []')
+    return "\n".join(line for part in lines.values() for line in (*part, ""))
+
+
+def decisions(placed: dict[Lane, list[Placed]]) -> tuple[str, str]:
+    """That every truncate is applied, as an option of dbt.
+
+    Also of those to come: dbt parses anew where variables differ.
+    """
+    points = {
+        f"{event.epoch}@{(event.lsn or 0) + each.number * LSNS_A_HISTORY:016x}": "apply"
+        for of_lane in placed.values()
+        for each in of_lane
+        for batch in each.outcome.batches
+        for event in batch
+        if event.op == "t"
+    }
+    return ("--vars", json.dumps({"cdc_lakehouse_truncates": points}))
 
 
 def key_column(lane: Lane) -> str:
@@ -196,7 +243,13 @@ def differences(
         lane: [Placed(number, each) for number, each in enumerate(of_lane)]
         for lane, of_lane in outcomes.items()
     }
+    variables = decisions(placed)
+
+    def build(*options: str) -> None:
+        lake.dbt("run", *options, *variables, project=project)
+
     batches = max(len(o.batches) for of_lane in outcomes.values() for o in of_lane)
+    refreshed = [lane for lane in placed if lane.is_refreshed]
     for batch in range(batches + refreshes):
         if batch < batches:
             lake.land(
@@ -206,17 +259,27 @@ def differences(
                 for record in each.records(batch)
             )
             ingested = lake.ingest()
-            assert ingested.code == 0, ingested.err
-            lake.dbt("run", *MODELS, project=project)
+            assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
+            for lane in placed if batch == 1 else ():
+                if NOTE in lane.columns:
+                    write_models(project, lane, lane.columns)
+            build(*MODELS)
         else:
-            before = {lane: _stored(lake.tables, lane) for lane in placed}
-            lake.dbt("run", "--full-refresh", *MODELS, project=project)
+            before = {lane: _stored(lake, lane) for lane in placed}
+            build("--full-refresh", *MODELS)
         for lane, of_lane in placed.items():
-            for difference in compare(lake.tables, lane, of_lane, batch):
+            for difference in compare(lake, lane, of_lane, batch):
                 yield lane, difference
+        # The next increment is one of a table that was built anew.
+        if batch == 1 and batches > 2 and refreshed:
+            models = [f"stg_{lane.source_table}+" for lane in refreshed]
+            build("--full-refresh", "-s", *models)
+            for lane in refreshed:
+                for difference in compare(lake, lane, placed[lane], batch):
+                    yield lane, difference
     for lane, of_lane in placed.items() if refreshes else ():
         rows, history = before[lane]
-        after, now = _stored(lake.tables, lane)
+        after, now = _stored(lake, lane)
         for each in of_lane:
             texts = list(_refreshed_otherwise(each, rows, after))
             texts += _refreshed_history_otherwise(each, history, now)
@@ -225,25 +288,25 @@ def differences(
 
 
 def compare(
-    tables: Tables, lane: Lane, placed: list[Placed], batch: int
+    lake: Lake, lane: Lane, placed: list[Placed], batch: int
 ) -> Iterator[Difference]:
     """The histories of a lane whose rows are not the reference's, up to a batch."""
-    rows = _by_key(tables, lane)
+    rows = _by_key(lake, lane)
     lines: dict[int, dict[int, Row]] = {}
     if lane.name == "everything":
-        for line in tables.rows("silver.order_items"):
+        for line in lake.rows("silver.order_items"):
             if not line["is_deleted"]:
                 of_order = lines.setdefault(line["order_id"], {})
                 assert line["product_id"] not in of_order, "an order line has two rows"
                 of_order[line["product_id"]] = line
     histories: dict[Any, list[Row]] = {}
     if lane.name in WITH_HISTORY:
-        for version in _history(tables, lane).values():
+        for version in _history(lake, lane).values():
             histories.setdefault(version[key_column(lane)], []).append(version)
+    columns = lane.columns if batch else COLUMNS
     for each in placed:
-        arrived = [event for part in each.outcome.batches[: batch + 1] for event in part]
-        arrived = decided(arrived, each.outcome.snapshots)
-        expected = fold(arrived, COLUMNS)
+        arrived = decided(each.outcome.arrived(batch), each.outcome.applied(batch))
+        expected = fold(arrived, columns)
         texts: list[str] = []
         for key in sorted(expected):
             wide = each.key(key)
@@ -252,7 +315,7 @@ def compare(
             if row is not None and lane.name == "everything":
                 texts += _wrong_lines(key, row, expected[key], lines.get(wide, {}))
         if lane.name in WITH_HISTORY:
-            for key, of_key in sorted(periods(arrived, COLUMNS).items()):
+            for key, of_key in sorted(periods(arrived, columns).items()):
                 found = histories.pop(each.key(key), [])
                 texts += _wrong_history(each, key, found, of_key)
         if texts:
@@ -261,20 +324,19 @@ def compare(
     assert not rows, f"{lane.name}: rows that no event is of: {list(rows.values())[:2]}"
 
 
-def _by_key(tables: Tables, lane: Lane) -> dict[Any, Row]:
-    return {
-        row[key_column(lane)]: row for row in tables.rows(f"silver.{lane.silver_table}")
-    }
+def _by_key(lake: Lake, lane: Lane) -> dict[Any, Row]:
+    read = lake.merged_rows if lane.is_logged else lake.rows
+    return {row[key_column(lane)]: row for row in read(f"silver.{lane.silver_table}")}
 
 
-def _stored(tables: Tables, lane: Lane) -> tuple[dict[Any, Row], dict[Any, Row]]:
+def _stored(lake: Lake, lane: Lane) -> tuple[dict[Any, Row], dict[Any, Row]]:
     """A lane's rows, and the versions of its history."""
-    history = _history(tables, lane) if lane.name in WITH_HISTORY else {}
-    return _by_key(tables, lane), history
+    history = _history(lake, lane) if lane.name in WITH_HISTORY else {}
+    return _by_key(lake, lane), history
 
 
-def _history(tables: Tables, lane: Lane) -> dict[Any, Row]:
-    rows = tables.rows(f"silver.{lane.silver_table}_history")
+def _history(lake: Lake, lane: Lane) -> dict[Any, Row]:
+    rows = lake.rows(f"silver.{lane.silver_table}_history")
     assert len({row["history_id"] for row in rows}) == len(rows), "a version has two rows"
     return {row["history_id"]: row for row in rows}
 

@@ -111,6 +111,35 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A snapshot that read every row of a topic's table.
+
+    Attributes:
+        topic: of its reads.
+        epoch: of the source.
+        lsn: of its reads.
+        rows: how many reads a marker counts; 0 where a person says that it is complete.
+        batch: that the marker arrives in.
+    """
+
+    topic: str
+    epoch: int
+    lsn: int
+    rows: int = 0
+    batch: int = 0
+
+    @property
+    def point(self) -> tuple[int, int]:
+        """Where it was taken in the logs of the source."""
+        return (self.epoch, self.lsn)
+
+    def has_read(self, event: Event) -> bool:
+        """Whether an event is one of its reads."""
+        at = (event.topic, event.epoch, event.lsn)
+        return event.is_read and at == (self.topic, self.epoch, self.lsn)
+
+
+@dataclass(frozen=True)
 class Version:
     """A key's row.
 
@@ -219,14 +248,12 @@ def _is_delivered_before(event: Event, read: Event) -> bool:
     return is_same and event.offset < (read.offset or 0)
 
 
-def decided(
-    events: Iterable[Event], snapshots: Iterable[tuple[str, int, int]]
-) -> list[Event]:
+def decided(events: Iterable[Event], snapshots: Iterable[Snapshot]) -> list[Event]:
     """The events with what truncates among them and complete snapshots come to.
 
     Args:
         events: those that have arrived; truncates are applied.
-        snapshots: the topic, epoch and position of each complete snapshot.
+        snapshots: the complete ones.
     """
     arrived = first_deliveries(events)
     truncates = [event for event in arrived if event.op == "t"]
@@ -241,13 +268,8 @@ def decided(
             if before and _is_of(max(before, key=_at), truncate):
                 gone = replace(truncate, key=key, op="d", partition=None, offset=None)
                 found.append(gone)
-        for topic, epoch, lsn in snapshots:
-            reads = [
-                each
-                for each in changes
-                if each.is_read
-                and (each.topic, each.epoch, each.lsn) == (topic, epoch, lsn)
-            ]
+        for snapshot in snapshots:
+            reads = [each for each in changes if snapshot.has_read(each)]
             if reads and _is_lacking(of_key, reads):
                 found.append(_gone(key, of_key, reads))
     return [_behind(event, truncates) for event in changes] + found
@@ -353,11 +375,12 @@ class _Fold:
             self.histories[key] = history
             at = place(history[-1], delivered)[1]
             self.lsns[key] = max(at, history[-1].lsn or NOWHERE)
-        # Which row a delete ended: of a key change, the create has the same LSN.
+        # Which row a delete ended: of a key change, the create has the same LSN. Delivered
+        # in two generations of a topic it is two versions, and the first ended the row.
         self.ended = {
             (event.epoch, event.lsn): (key, number)
             for key, history in self.histories.items()
-            for number, event in enumerate(history)
+            for number, event in reversed([*enumerate(history)])
             if event.op == "d"
         }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from tests.support.histories import LANES, Lane, Outcome
+from tests.support.histories import BATCHES, LANES, Lane, Outcome
 from tests.support.records import START_MS
 from tests.support.reference import Event
 
@@ -35,13 +35,13 @@ def written() -> dict[Lane, list[Outcome]]:
     }
     lanes = {lane.name: lane for lane in LANES}
     return {
-        lanes[name]: [Outcome(_in_three(batches), {}, lanes[name]) for batches in histories]
+        lanes[name]: [Outcome(_in_all(batches), {}, lanes[name]) for batches in histories]
         for name, histories in by_name.items()
     }
 
 
-def _in_three(batches: Iterable[list[Event]]) -> list[list[Event]]:
-    return [*batches, [], []][:3]
+def _in_all(batches: Iterable[list[Event]]) -> list[list[Event]]:
+    return [*batches, *([] for _ in range(BATCHES))][:BATCHES]
 
 
 def _event(
