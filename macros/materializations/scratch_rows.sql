@@ -6,7 +6,7 @@
         {%- set location = described | selectattr('info_name', 'equalto', 'Location') | first -%}
         {%- do memory.update({'scratch': location['info_value'] ~ '/scratch'}) -%}
     {%- endif -%}
-    {%- set folder = memory['scratch'] ~ '/' ~ [this.schema, this.identifier, name] | join('__') -%}
+    {%- set folder = memory['scratch'] ~ ('/' ~ [this.schema, this.identifier, name] | join('__') if name else '') -%}
     {%- do cdc_lakehouse.run_statement("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
     {{ return('parquet.`' ~ folder ~ '`') }}
 {%- endmacro %}

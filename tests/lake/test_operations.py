@@ -91,7 +91,7 @@ def decided(**decisions: str) -> tuple[str, str]:
 
 
 # The data test of one model's column ``untyped_columns``.
-UNTYPED = "no_untyped_values_orders_untyped_columns"
+UNTYPED = "cdc_lakehouse_no_untyped_values_orders_untyped_columns"
 
 DECIDED = decided(lsn200="ignore", lsn300="apply")
 
