@@ -1,7 +1,7 @@
 {# The change events that this run computes rows from, as CTEs that end with `events`. #}
-{% macro _run_events(source, table, keys=none) -%}
+{% macro _run_events(source, table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_all = keys is not none or not table['is_increment'] -%}
+{%- set is_all = not table['is_increment'] -%}
 {%- set snapshots = table['snapshots'] if is_all else [] -%}
 {%- set own = 'event_id, op, source_epoch, source_position, source_lsn, topic_generation, topic_partition,'
     ~ ' kafka_offset, changed_at, ingested_at, ingest_batch' -%}
@@ -44,8 +44,8 @@ existing as (
         cdc_state.topic_partition, kafka_offset, op, ingest_batch, null, not is_deleted
         {%- endif %}
     from {{ this }} as target
-    {%- if keys %}
-    left semi join {{ keys }} as wanted on target.{{ key }} = wanted.{{ key }}
+    {%- if 'wanted' in table %}
+    left semi join {{ table['wanted'] }} as wanted on target.{{ key }} = wanted.{{ key }}
     {%- endif %}
     left anti join {{ source }} as known on target.{{ key }} = known.{{ key }} {{ 'and target.from_epoch = known.source_epoch'
         ' and target.from_position <=> known.source_position' if table['is_history'] }}

@@ -25,13 +25,14 @@
             'select typed.* from (' ~ cdc_lakehouse.change_events(table['bronze_relation'], table, of_keys)
             ~ ') as typed left semi join ' ~ keys ~ ' as wanted on typed.' ~ key ~ ' = wanted.' ~ key
         )) -%}
-        {%- set stored = (cdc_lakehouse._stored_versions(table, is_gone=true) if table['is_history']
-            else cdc_lakehouse._stored_rows(table, keys)) if table['is_kept'] else none -%}
-        {%- set states = cdc_lakehouse._with_inherited(table, cdc_lakehouse.scratch_rows('states', cdc_lakehouse.row_states(
-            cdc_lakehouse._run_events(events, table, keys), table, stored, is_gone=true
-        ))) -%}
+        {#- of these keys it is no increment: their events are all that bronze has -#}
+        {%- set whole = dict(table, is_increment=false, wanted=keys) -%}
+        {%- set stored = (cdc_lakehouse._stored_versions(whole) if table['is_history']
+            else cdc_lakehouse._stored_rows(whole)) if table['is_kept'] else none -%}
+        {%- set states = cdc_lakehouse._with_inherited(table, cdc_lakehouse.scratch_rows('states',
+            cdc_lakehouse.row_states(cdc_lakehouse._run_events(events, whole), whole, stored))) -%}
         {%- set computed = cdc_lakehouse.scratch_rows('computed', (
-            cdc_lakehouse._history_rows(table, states) if table['is_history'] else cdc_lakehouse._current_rows(table, states)
+            cdc_lakehouse._history_rows(whole, states) if table['is_history'] else cdc_lakehouse._current_rows(whole, states)
         )) -%}
     {%- elif not is_complete -%}
         {{ return({

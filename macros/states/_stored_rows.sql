@@ -1,8 +1,8 @@
 {# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part 1) and the
    sequence of what each unchanged column's value comes from (part -1). #}
-{% macro _stored_rows(table, keys=none) -%}
+{% macro _stored_rows(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_gone = keys or not table['is_increment'] -%}
+{%- set is_gone = not table['is_increment'] -%}
 {%- set columns = cdc_lakehouse.position_columns() + [
     'topic_generation', 'topic_partition', 'position_before_read', 'last_read_at', 'unavailable_columns'
 ] -%}
@@ -13,8 +13,8 @@ select
     {%- endfor %}
     version.__cdc_stored_state
 from {{ this }} as target
-{%- if keys or not is_gone %}
-left semi join {{ keys or '(select %s from events)' % key }} as wanted on target.{{ key }} = wanted.{{ key }}
+{%- if 'wanted' in table or not is_gone %}
+left semi join {{ table['wanted'] or '(select %s from events)' % key }} as wanted on target.{{ key }} = wanted.{{ key }}
 {%- endif %}
 {%- if is_gone %}
 {%- if table['truncates'] %}

@@ -1,8 +1,8 @@
 {# What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row (part -3)
    and the delete that ended it (part -2). #}
-{% macro _stored_versions(table, is_gone=false) -%}
+{% macro _stored_versions(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_gone = is_gone or not table['is_increment'] -%}
+{%- set is_gone = not table['is_increment'] -%}
 {%- set begun = "struct(from_epoch as epoch, from_position as position)" -%}
 {%- set ended = "struct(to_epoch as epoch, to_position as position)" -%}
 select

@@ -1,6 +1,6 @@
 {# What the row of each key was after each of its versions, in their order
    (docs/decisions/0001-order-of-events.md and 0027). #}
-{% macro row_states(events, table, stored=none, is_gone=false) -%}
+{% macro row_states(events, table, stored=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_silver = not table['is_history'] -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
@@ -25,7 +25,7 @@ versions as (
         {{ 'null' if stored else 'int(null)' }} as __cdc_stored_state
     from events
     {%- if stored %}
-    {%- if is_silver and (is_gone or not table['is_increment']) %}
+    {%- if is_silver and not table['is_increment'] %}
     {#- a read that had lost, and whose first delivery is gone, too #}
     left anti join stored
         on
@@ -120,7 +120,7 @@ select
             then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
     end) over so_far as __cdc_value_{{ loop.index }},
     {%- endfor %}
-    {%- if is_gone or not is_silver %}
+    {%- if 'wanted' in table or not is_silver %}
     last_value(if(op in ('c', 'd', 'r') and not __cdc_overtakes, named_struct(
         'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position
     ), null), true) over so_far as __cdc_incarnation,
