@@ -64,7 +64,7 @@
     {%- set has_stored = table['is_kept'] and stored -%}
     (
         select
-            {%- for name in run_query('describe query select * from ' ~ states).columns[0].values() %}
+            {%- for name in run_query('describe query select * from ' ~ states).columns['col_name'].values() %}
             {%- set column = table['unchanged'][name.removeprefix('__cdc_value_') | int - 1] %}
             {%- if name == '__cdc_batch' %}
             greatest(states.__cdc_batch, max(link.ingest_batch) over (partition by states.{{ key }})) as __cdc_batch
