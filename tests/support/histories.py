@@ -68,7 +68,7 @@ class Lane:
         has_odd_values: whether the source has dates that are none.
         has_clock: whether the source's clock stands still, and is set back.
         is_logged: whether its table is merge-on-read.
-        is_refreshed: whether it is built anew between two increments.
+        is_refreshed: whether a full refresh rebuilds it between two increments.
         at_most: how many histories, those with the most of the last kind of steps, whose
             cost is their number's.
     """
@@ -423,7 +423,7 @@ class _Source:
                 self._send(event)
 
     def _resend(self, step: Step) -> None:
-        """Send the end of a log again, or of one before, whose reads are not sent anew."""
+        """Send the end of a log again, or of one before, whose reads are not sent again."""
         epoch = max(0, self.epoch - step.bit(7))
         generation = max(0, self.generation - step.bit(6))
         log = self.logs.get((epoch, generation, step.key % (self.lane.partitions or 1)), [])

@@ -161,7 +161,7 @@ def _topics(lanes: Sequence[Lane]) -> str:
 def decisions(placed: dict[Lane, list[Placed]]) -> tuple[str, str]:
     """That every truncate is applied, as an option of dbt.
 
-    Also of those to come: dbt parses anew where variables differ.
+    Also of those to come: dbt parses the project again where variables differ.
     """
     points = {
         f"{event.epoch}@{(event.lsn or 0) + each.number * LSNS_A_HISTORY:016x}": "apply"
@@ -270,7 +270,7 @@ def differences(
         for lane, of_lane in placed.items():
             for difference in compare(lake, lane, of_lane, batch):
                 yield lane, difference
-        # The next increment is one of a table that was built anew.
+        # The next increment is one of a rebuilt table.
         if batch == 1 and batches > 2 and refreshed:
             models = [f"stg_{lane.source_table}+" for lane in refreshed]
             build("--full-refresh", "-s", *models)
