@@ -46,17 +46,14 @@ class Execution:
     """One execution of a state machine.
 
     Args:
-        task: answers a task's resource and parameters, or raises ``StateError``.
+        task: answers a task's resource and parameters, or raises ``StateError``; those of
+            a wait are ``wait`` and its seconds.
         context: the context object (``$$``).
-
-    Attributes:
-        waits: the seconds of each wait.
     """
 
     def __init__(self, task: Callable[[str, Any], Any], context: dict[str, Any]) -> None:
         self.task = task
         self.context = context
-        self.waits: list[int] = []
 
     def run(self, machine: dict[str, Any], data: Any) -> Any:
         """Run from the first state to the last; its output.
@@ -93,7 +90,7 @@ class Execution:
                 chosen = (rule["Next"] for rule in rules if self._holds(rule, data))
                 return next(chosen, state["Default"]), data
             case "Wait":
-                self.waits.append(self._value(state["SecondsPath"], data))
+                self.task("wait", self._value(state["SecondsPath"], data))
                 return following, data
             case "Map":
                 items = self._value(state["ItemsPath"], data)
@@ -108,7 +105,6 @@ class Execution:
 
     def _iterated(self, state: dict[str, Any], data: Any, item: Any) -> Any:
         inner = Execution(self.task, {**self.context, "Map": {"Item": {"Value": item}}})
-        inner.waits = self.waits
         selected = inner._filled(state["ItemSelector"], data)
         return inner.run(state["ItemProcessor"], selected)
 
