@@ -38,6 +38,8 @@ from tests.support.project import PROJECT
 
 def run_ingest(arguments: list[str]) -> dict[str, Any]:
     """Run the ingest's command line."""
+    # As the end of its own process does, which a dbt command before it has otherwise.
+    plugin.release()
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         # With the metastore from the start: an ingest by itself would go without.
