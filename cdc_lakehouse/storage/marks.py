@@ -21,23 +21,8 @@ def next_batch(last: int, now: datetime) -> int:
 
 
 def batch_time(batch: int) -> datetime:
-    """When a batch was written.
-
-    An earlier version counted on from 23:59:59.999 as from any number, and may have stored
-    a second 60 or an hour 24: the time that follows.
-    """
-    digits = f"{batch:017d}"
-    year, month, day, hours, minutes, seconds, milliseconds = (
-        int(digits[start:end])
-        for start, end in ((0, 4), (4, 6), (6, 8), (8, 10), (10, 12), (12, 14), (14, 17))
-    )
-    return datetime(year, month, 1, tzinfo=UTC) + timedelta(
-        days=day - 1,
-        hours=hours,
-        minutes=minutes,
-        seconds=seconds,
-        milliseconds=milliseconds,
-    )
+    """When a batch was written."""
+    return datetime.strptime(f"{batch:017d}", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
 
 
 def _number(at: datetime) -> int:

@@ -24,18 +24,6 @@ def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
     assert lake_status(str(tmp_path)).rejected == 0
 
 
-def test_batch_that_is_no_time_is_shown(tmp_path: Path) -> None:
-    """An earlier version counted past the last second of a minute."""
-    timeline = tmp_path / "warehouse/bronze.db/cdc_events/.hoodie"
-    timeline.mkdir(parents=True)
-    mark = {"batch": 20261231235960007, "newest_change": 1_798_761_599.0}
-    commit = {"extraMetadata": {MARK: json.dumps(mark)}}
-    (timeline / "20261231235959000.commit").write_text(json.dumps(commit))
-    lines = list(lake_status(str(tmp_path)).lines())
-    assert lines[1].startswith("newest commit of bronze: 2027-01-01 00:00:00 UTC,")
-    assert lines[2].endswith("in bronze 1.0 s later")
-
-
 COMMIT = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {MARK: '{"batch": 1}'}})
 DAMAGED = {
     "bronze, empty": ("warehouse/bronze.db/a/.hoodie/20260102030405000.commit", b""),
