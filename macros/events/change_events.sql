@@ -9,7 +9,7 @@
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch', 'source_position', 'source_lsn',
     'topic_generation', 'topic_partition', 'changed_at', 'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted',
-    'fields', '__cdc_source_table', 'unavailable_columns'
+    'fields', '__cdc_source_table'
 ] -%}
 {%- set placeholder = var('cdc_lakehouse_unavailable_value', '__debezium_unavailable_value') -%}
 {%- set text = "'" ~ placeholder | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
@@ -90,18 +90,17 @@ images as (
         array(
             {{ text }}, {{ base64 }}, to_json(array({{ text }})), to_json(array({{ base64 }})),
             '["{{ uuid }}"]', to_json(map({{ text }}, {{ text }})), '[{{ bytes | join(',') }}]'
-        ) as unsent,
-        {%- set conditions = {} %}
-        {%- for column in table['unchanged'] %}
-        {%- do conditions.update({column: 'array_contains(unsent, live.`%s`)' % column}) %}
-        {%- endfor %}
-        {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} as unavailable_columns
+        ) as unsent
     from texts
 ),
 
 typed as (
     select
-        {{ passed | join(', ') }}, row_image,
+        {%- set conditions = {} %}
+        {%- for column in table['unchanged'] %}
+        {%- do conditions.update({column: 'array_contains(unsent, live.`%s`)' % column}) %}
+        {%- endfor %}
+        {{ passed | join(', ') }}, {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} as unavailable_columns, row_image,
         {%- for column, type in table['columns'].items() %}
         {%- if column == table['key'] %}
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
@@ -130,7 +129,7 @@ typed as (
 
 checked as (
     select
-        {{ passed | join(', ') }}, `{{ table['columns'] | join('`, `') }}`,
+        {{ passed | join(', ') }}, unavailable_columns, `{{ table['columns'] | join('`, `') }}`,
         {%- set conditions = {} %}
         {%- for column in table['columns'] if column not in [table['key']] + key_columns + table['unchanged'] %}
         {%- do conditions.update({column: '`%s` is null and row_image.`%s` is not null' % (column, column)}) %}

@@ -13,7 +13,7 @@
 {%- endfor -%}
 select
     `{{ table['columns'] | join('`, `') }}`, {{ position | join(', ') }}, carried_columns, cdc_state,
-    __cdc_lacks, __cdc_unlisted_fields, {{ cdc_lakehouse._reasons(table) | indent(4) }} as __cdc_reason,
+    exists(carried_columns, entry -> entry.sequence.op = 'c') as __cdc_lacks, __cdc_unlisted_fields, {{ cdc_lakehouse._reasons(table) | indent(4) }} as __cdc_reason,
     {%- if is_increment %}
     __cdc_kept,
     __cdc_stored is null or __cdc_part = 0 or not (
@@ -47,7 +47,6 @@ from (
             )){{ ',' if not loop.last }}
             {%- endfor %}
         ) as {{ carried_type }}), entry -> array_contains(unavailable_columns, entry.column_name)) as carried_columns,
-        exists(carried_columns, entry -> entry.sequence.op = 'c') as __cdc_lacks,
         filter(array_distinct(flatten(__cdc_fields)), name -> not startswith(name, '__') and name not in (
             '{{ (table['source_names'].values() | sum(start=[]) + table['ignored_fields']) | join("', '") }}'
         )) as __cdc_unlisted_fields

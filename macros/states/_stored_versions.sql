@@ -28,12 +28,12 @@ select
     ) as __cdc_stored_state
 {%- if not is_gone %}
 from (
-    select *, if(__cdc_part = -3, {{ begun }}, {{ ended }}) as __cdc_at
-    from {{ this }}
+    select target.*, __cdc_part, if(__cdc_part = -3, {{ begun }}, {{ ended }}) as __cdc_at
+    from {{ this }} as target
+    left semi join (select {{ key }} from events) as touched on target.{{ key }} = touched.{{ key }}
     lateral view explode(array(-3, -2)) parts as __cdc_part
     where cdc_state is not null and if(__cdc_part = -3, op <> 'd', valid_to is not null)
-) as target
-left semi join (select {{ key }} from events) as touched on target.{{ key }} = touched.{{ key }}
+)
 {%- else %}
 from (
     select *, struct(

@@ -3,8 +3,13 @@
 {% macro row_states(events, table, stored=none) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set is_silver = not table['is_history'] -%}
+{#- of the states before the last one: histories and rows that inherit values read them -#}
+{%- set has_states = 'wanted' in table or not is_silver -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
 {%- set streamed = "if(op = 'r', position_before_read, if(__cdc_part < -1, null, source_position))" -%}
+{#- of a column that a stored row carries, its own position is not known -#}
+{%- set position = "if(op <> 'r' or __cdc_first_offset is null or __cdc_part >= 0 and __cdc_delivered_before > source_position,"
+    ~ " source_position, __cdc_delivered_before)" -%}
 {%- set point = "named_struct('epoch', source_epoch, 'position', coalesce(__cdc_sequence.position, ''))" -%}
 {#- in reverse: Spark recomputes a frame up to the last row for every row -#}
 {%- set backwards = 'partition by %s order by __cdc_sequence desc, __cdc_part desc, -kafka_offset desc, event_id desc' % key -%}
@@ -35,6 +40,7 @@ versions as (
     union all
     select * from stored
     {%- endif %}
+    distribute by {{ key }}
 ),
 
 deliveries as (
@@ -43,7 +49,7 @@ deliveries as (
             {{ key }}, source_epoch, topic_generation, topic_partition, is_deleted, source_lsn,
             op = 'r', if(op = 'r', changed_at, null), if(op = 'r', null, source_position)
     ) as __cdc_first_offset
-    from (select * from versions distribute by {{ key }})
+    from versions
 ),
 
 positions as (
@@ -62,17 +68,13 @@ positions as (
 placed as (
     select *, {{ 'if(__cdc_part < 0, __cdc_stored_state.sequence, ' if stored and not is_silver }}named_struct(
         'source_epoch', source_epoch,
-        'position', case
-            when op <> 'r' or __cdc_first_offset is null then source_position
-            {#- of a column that a stored row carries, its own position is not known #}
-            when __cdc_part >= 0 and __cdc_delivered_before > source_position then source_position
-            else __cdc_delivered_before
-        end,
+        'position', {{ position }},
         'read_rank', case when op <> 'r' then 0 when __cdc_first_offset is null then -1 else 1 end,
         {#- of an event that was delivered in several generations the first is remembered #}
         'topic_generation', if(op = 'r', 1, -1) * topic_generation, 'kafka_offset', __cdc_first_offset,
         'changed_at', changed_at, 'op', op, 'source_lsn', source_lsn, 'topic_partition', topic_partition
-    ){{ ')' if stored and not is_silver }} as __cdc_sequence
+    ){{ ')' if stored and not is_silver }} as __cdc_sequence,
+        if(__cdc_part < -1, source_position, greatest(source_position, {{ position }})) as __cdc_position
     from positions
 ),
 
@@ -100,10 +102,7 @@ followed as (
             ), false
         ) as __cdc_overtakes,
         row_number() over backwards as __cdc_number
-    from (
-        select *, if(__cdc_part < -1, source_position, greatest(source_position, __cdc_sequence.position)) as __cdc_position
-        from placed
-    )
+    from placed
     window
         backwards as ({{ backwards }}),
         from_here_on as ({{ backwards }} rows between unbounded preceding and current row)
@@ -118,9 +117,9 @@ select
             ({{ is_known }} or op in ('c', 'd', 'r'))
             and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
             then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
-    end) over so_far as __cdc_value_{{ loop.index }},
+    end) over {{ 'so_far' if has_states else 'of_key' }} as __cdc_value_{{ loop.index }},
     {%- endfor %}
-    {%- if 'wanted' in table or not is_silver %}
+    {%- if has_states %}
     last_value(if(op in ('c', 'd', 'r') and not __cdc_overtakes, named_struct(
         'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position
     ), null), true) over so_far as __cdc_incarnation,
@@ -154,6 +153,8 @@ select
     max(ingest_batch) over of_key as __cdc_batch, max(last_read_at) over of_key as __cdc_last_read_at
 from followed
 window
-    of_key as (partition by {{ key }}),
+    of_key as (partition by {{ key }}){{ ',' if has_states }}
+    {%- if has_states %}
     so_far as (partition by {{ key }} order by __cdc_number desc rows between unbounded preceding and current row)
+    {%- endif %}
 {%- endmacro %}
