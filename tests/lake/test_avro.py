@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from tests.support.avro import SYNC, apicurio, confluent, container, encode, long, record
-from tests.support.decoder import KafkaRecord, decode
 from tests.support.lake import Lake
+from tests.support.parser import KafkaRecord, decode
 from tests.support.records import TOPIC, Row
 from tests.support.registry import FakeRegistry
 

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.spark.session import spark_session
-from ingest.avro import records_from_kafka
+from ingest.avro import Schemas, records_from_kafka
 from ingest.events import Classifier, records_from_lines
+from ingest.registry import Registry
 from ingest.topics import Topics, read_topics
 from tests.support.lake import Lake
 from tests.support.records import TOPIC, Row
 
 Text = str | bytes
-HEADERS = "array<struct<key: string, value: binary>>"
+
+
+@dataclass
+class KafkaRecord:
+    """Key, value and headers, as a broker has them."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: dict[str, bytes] = field(default_factory=dict)
 
 
 def classify(
@@ -25,72 +36,90 @@ def classify(
     *,
     topic: str | None = TOPIC,
     topics: Topics | None = None,
-    is_kafka: bool = False,
 ) -> list[Row | None]:
-    """Where the parser files each text, as a row of ``ingest.events.Classifier``.
+    """Where the parser files each line, as a row of ``ingest.events.Classifier``.
 
     Args:
         lake: its Spark runs the job; the lake stays as it is.
-        texts: lines of a file, or values of a Kafka topic.
-        topic: of lines that do not name theirs, or of all values.
+        texts: lines of a file.
+        topic: of lines that do not name theirs.
         topics: the topics file's content, where it is not the project's.
-        is_kafka: whether the texts are values of Kafka.
 
     Returns:
         One row for each text, in order, with times as text; None for an empty line,
         which is no record.
     """
     topics = topics or read_topics()
+    lines = [_text(text.encode() if isinstance(text, str) else text) for text in texts]
     lake.spark.put(lake)
     rows: list[Row] = lake.spark.ask(
-        "classify",
-        [base64.b64encode(_bytes(text)).decode() for text in texts],
-        topic,
-        [topics.tables, topics.epochs, topics.source_tables],
-        is_kafka,
+        *("classify", lines, topic, [topics.tables, topics.epochs, topics.source_tables])
     )
     by_number: dict[int, Row] = {}
     for row in rows:
-        number = row["kafka_offset"] if is_kafka else int(row["source_file"])
+        number = int(row["source_file"])
         assert number not in by_number, f"a record became two: {row}"
         by_number[number] = row
     return [by_number.get(number) for number in range(len(texts))]
 
 
-def run_classify(
-    texts: list[str], topic: str | None, topics: list[Any], is_kafka: bool
-) -> list[Row]:
+def run_classify(texts: list[str], topic: str | None, topics: list[Any]) -> list[Row]:
     """The part of ``classify`` that runs in the process with Spark."""
-    numbered = [(base64.b64decode(text), number) for number, text in enumerate(texts)]
-    frame = spark_session().createDataFrame(numbered, "value binary, number bigint")
-    if is_kafka:
-        records = records_from_kafka(
-            frame.select(
-                F.lit(topic).alias("topic"),
-                F.lit(0).alias("partition"),
-                F.col("number").alias("offset"),
-                F.timestamp_millis(F.lit(0)).alias("timestamp"),
-                F.lit(None).cast("binary").alias("key"),
-                "value",
-                F.lit(None).cast(HEADERS).alias("headers"),
-            ),
-            None,
-        )
-    else:
-        lines = frame.select(
-            F.col("value").cast("string"),
-            F.col("number").cast("string").alias("source_file"),
-        )
-        records = records_from_lines(lines, topic)
-    rows = Classifier(Topics(*topics)).classified(records)
-    times = [name for name, kind in rows.dtypes if kind == "timestamp"]
-    return [
-        row.asDict()
-        for row in rows.withColumns(
-            {name: F.col(name).cast("string") for name in times}
-        ).collect()
+    numbered = [(_bytes(text), str(number)) for number, text in enumerate(texts)]
+    frame = spark_session().createDataFrame(numbered, "value binary, source_file string")
+    lines = frame.select(F.col("value").cast("string"), "source_file")
+    return _rows(Classifier(Topics(*topics)).classified(records_from_lines(lines, topic)))
+
+
+def decode(lake: Lake, records: Sequence[KafkaRecord], registry: str | None) -> list[Row]:
+    """What the ingest makes of each record of Kafka, as a row of ``Classifier``.
+
+    Args:
+        lake: its Spark runs the job; the lake stays as it is.
+        records: of one topic, in their order.
+        registry: its URL.
+    """
+    lake.spark.put(lake)
+    plain = [
+        [_text(each.key), _text(each.value), {n: _text(v) for n, v in each.headers.items()}]
+        for each in records
     ]
+    rows: list[Row] = lake.spark.ask("decode", plain, registry)
+    rows.sort(key=lambda row: int(row["kafka_offset"]))
+    assert [row["kafka_offset"] for row in rows] == list(range(len(records)))
+    return rows
 
 
-def _bytes(text: Text) -> bytes:
-    return text.encode() if isinstance(text, str) else text
+def run_decode(records: list[Any], registry: str | None) -> list[Row]:
+    """The part of ``decode`` that runs in the process with Spark."""
+    spark = spark_session()
+    headers = "array<struct<key: string, value: binary>>"
+    batch = spark.createDataFrame(
+        [
+            (n, _bytes(key), _bytes(value), [(k, _bytes(v)) for k, v in given.items()])
+            for n, (key, value, given) in enumerate(records)
+        ],
+        f"offset bigint, key binary, value binary, headers {headers}",
+    ).select(
+        F.lit(TOPIC).alias("topic"),
+        F.lit(0).alias("partition"),
+        "offset",
+        F.timestamp_millis(F.lit(0)).alias("timestamp"),
+        *("key", "value", "headers"),
+    )
+    schemas = None if registry is None else Schemas(spark, Registry(registry))
+    return _rows(Classifier(read_topics()).classified(records_from_kafka(batch, schemas)))
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    times = [name for name, kind in frame.dtypes if kind == "timestamp"]
+    texts = {name: F.col(name).cast("string") for name in times}
+    return [row.asDict() for row in frame.withColumns(texts).collect()]
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else base64.b64encode(content).decode()
+
+
+def _bytes(text: str | None) -> bytearray | None:
+    return None if text is None else bytearray(base64.b64decode(text))

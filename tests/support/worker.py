@@ -31,8 +31,7 @@ from cdc_lakehouse.spark.metastore import metastore
 from cdc_lakehouse.spark.session import spark_session
 from tests.support import kafka
 from tests.support.crash_recorder import record
-from tests.support.decoder import run_decode
-from tests.support.parser import run_classify
+from tests.support.parser import run_classify, run_decode
 from tests.support.project import PROJECT
 
 
