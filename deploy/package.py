@@ -39,8 +39,8 @@ FILES = (
     "deploy/__init__.py",
 )
 ROOTS = (
-    *("boto3", "click", "dbt-core", "dbt-spark", "hudi", "jinja2", "plotly"),
-    *("prometheus-client", "pyarrow"),
+    *("boto3", "click", "dbt-core", "dbt-spark", "hudi", "jinja2", "prometheus-client"),
+    "pyarrow",
 )
 # Spark brings it along.
 OF_THE_CLUSTER = {"pyspark", "py4j"}

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.resources
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from cdc_lakehouse.serving.dashboard.charts import (
+    averages_chart,
+    late_chart,
+    months_chart,
+    shares_chart,
+    waits_chart,
+)
 from cdc_lakehouse.serving.dashboard.content import NO_MONTH, Content
+from cdc_lakehouse.serving.dashboard.figures import part, shown, total
 from cdc_lakehouse.serving.gold import Row
 
 FOLDER = Path(__file__).parent
 NAMED_CUSTOMERS = 20
+SCRIPTS = (
+    *("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js"),
+    "page.js",
+)
 
 
 def page_of(content: Content, written_at: datetime) -> str:
@@ -34,11 +43,20 @@ def page_of(content: Content, written_at: datetime) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.policies["json.dumps_kwargs"] = {"default": _json_value}
     environment.filters["shown"] = shown
-    scripts = [_plotly(), (FOLDER / "page.js").read_text(encoding="utf-8")]
+    scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS]
     customers = [{**row, "name": _customer_name(row)} for row in content.customers]
+    largest = shares(customers)
     dated = [row for row in content.months if row["order_month"] != NO_MONTH]
+    waits = [row for row in content.waits if row["order_month"] != NO_MONTH]
+    shipments = [{**row, "shipper": _shipper_name(row)} for row in content.shipments]
+    charts = {
+        "shares": shares_chart(largest),
+        "averages": averages_chart(customers),
+        "months": months_chart(dated),
+        "late": late_chart(shipments),
+        "waits": waits_chart(waits),
+    }
     return environment.get_template("page.html.jinja").render(
         content=content,
         written_at=written_at,
@@ -46,11 +64,12 @@ def page_of(content: Content, written_at: datetime) -> str:
         scripts=[Markup(script) for script in scripts],
         hashes=[_hash(script) for script in scripts],
         customers=customers,
-        shares=shares(customers),
+        shares=largest,
         dated=dated,
         undated=[row for row in content.months if row["order_month"] == NO_MONTH],
-        waits=[row for row in content.waits if row["order_month"] != NO_MONTH],
-        shipments=[{**row, "shipper": _shipper_name(row)} for row in content.shipments],
+        waits=waits,
+        shipments=shipments,
+        charts={name: chart for name, chart in charts.items() if chart},
         lengths=lengths,
         part=part,
         total=total,
@@ -60,15 +79,22 @@ def page_of(content: Content, written_at: datetime) -> str:
 def shares(customers: list[Row]) -> list[Row]:
     """The customers with the highest revenue, then the rest together, without a rank."""
     rest = customers[NAMED_CUSTOMERS:]
+    named = customers[:NAMED_CUSTOMERS]
+    steps = max(len(named) - 1, 1)
+    largest = [
+        {**row, "colour": f"color-mix(in srgb, var(--last) {at / steps:.0%}, var(--first))"}
+        for at, row in enumerate(named)
+    ]
     if not rest:
-        return customers
+        return largest
     together = {
         "name": f"The other {len(rest):,}",
         "revenue": total(rest, "revenue"),
         "revenue_rank": None,
         "revenue_share": total(rest, "revenue_share"),
+        "colour": "var(--rest)",
     }
-    return [*customers[:NAMED_CUSTOMERS], together]
+    return [*largest, together]
 
 
 def _customer_name(row: Row) -> str:
@@ -84,55 +110,10 @@ def _shipper_name(row: Row) -> str:
     return f"Shipper {row['shipper_id']}" if row["shipper_id"] else "No shipper"
 
 
-def total(rows: Sequence[Row], column: str) -> Any:
-    """The sum of a column over rows that are shown; None where all of them lack it."""
-    values = [row[column] for row in rows if row[column] is not None]
-    return sum(values) if values or not rows else None
-
-
-def part(amount: Any, whole: Any) -> Decimal | None:
-    """An amount by a whole; None where there is no such number."""
-    if amount is None or not whole:
-        return None
-    return Decimal(amount) / Decimal(whole)
-
-
 def lengths(rows: Sequence[Row]) -> list[float]:
     """How long the bars of revenue are, the longest being 1."""
     sizes = [abs(row["revenue"] or 0) for row in rows]
     return [float(part(size, max(sizes)) or 0) for size in sizes]
-
-
-def shown(value: Any, kind: str) -> str:
-    """A value as people read it.
-
-    Args:
-        value: what gold has.
-        kind: ``money``, ``number``, ``count``, ``share``, ``month``, ``instant`` or
-            ``text``.
-    """
-    if value is None or value == "":
-        return "-"
-    if kind == "month":
-        return "No date" if value == NO_MONTH else f"{value:%B %Y}"
-    if kind == "instant":
-        return f"{value:%Y-%m-%d %H:%M:%S} UTC"
-    formats = {"money": ",.2f", "number": ",.1f", "count": ",", "share": ".1%"}
-    return format(value, formats[kind]) if kind in formats else str(value)
-
-
-def _json_value(value: Any) -> Any:
-    """What JSON has no word for: decimals as numbers, days and instants as text."""
-    if isinstance(value, Decimal):
-        return float(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in the page's data")
-
-
-def _plotly() -> str:
-    script = importlib.resources.files("plotly") / "package_data" / "plotly.min.js"
-    return script.read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:
