@@ -16,6 +16,7 @@ from cdc_lakehouse.command import STYLE, run, version
 PROGRAM = "cdc-lakehouse"
 COMMANDS = {
     "add": "cdc_lakehouse.sources.commands:add",
+    "api": "cdc_lakehouse.serving.api.command:command",
     "athena": "cdc_lakehouse.serving.athena:command",
     "dashboard": "cdc_lakehouse.serving.dashboard.command:command",
     "diff": "cdc_lakehouse.sources.commands:diff",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import math
 import time
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +43,40 @@ class Athena:
         self.work_group = work_group
         self.output_location = output_location
 
-    def run(self, sql: str) -> str:
+    def run(
+        self,
+        sql: str,
+        literals: Sequence[str] = (),
+        *,
+        seconds: float = math.inf,
+        say: Callable[[str], None] = complain,
+    ) -> str:
         """Run a query to its end; stop it if it cannot be waited for.
+
+        Args:
+            sql: the query.
+            literals: what Athena takes for its question marks, as SQL writes values.
+            seconds: how long it may take.
+            say: what says meanwhile that it takes long.
 
         Returns:
             The query's id.
 
         Raises:
             UserError: Athena could not run it; the message is Athena's.
+            TimeoutError: it took longer.
         """
         place = (
             {"ResultConfiguration": {"OutputLocation": self.output_location}}
             if self.output_location
             else {}
         )
+        values = {"ExecutionParameters": list(literals)} if literals else {}
         query: str = self.client.start_query_execution(
-            QueryString=sql, WorkGroup=self.work_group, **place
+            QueryString=sql, WorkGroup=self.work_group, **place, **values
         )["QueryExecutionId"]
         try:
-            self._wait(query)
+            self._wait(query, seconds, say)
         except UserError:
             raise  # it has ended
         except BaseException:
@@ -89,7 +105,7 @@ class Athena:
             for row in result["Rows"]:
                 yield _values(row)
 
-    def _wait(self, query: str) -> None:
+    def _wait(self, query: str, seconds: float, say: Callable[[str], None]) -> None:
         start = said = time.monotonic()
         while True:
             execution = self.client.get_query_execution(QueryExecutionId=query)
@@ -102,9 +118,11 @@ class Athena:
                 kind = TransientError if may_pass else UserError
                 raise kind(f"the query {status['State'].lower()}: {reason}")
             now = time.monotonic()
+            if now - start > seconds:
+                raise TimeoutError
             if now - said >= SECONDS_BETWEEN_SIGNS:
                 said = now
-                complain(f"{status['State'].lower()} for {now - start:.0f} s")
+                say(f"{status['State'].lower()} for {now - start:.0f} s")
             time.sleep(SECONDS_BETWEEN_POLLS)
 
 

@@ -63,6 +63,23 @@ class Relation:
     columns: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Analysis:
+    """A question in a file of ``analyses/``.
+
+    Attributes:
+        name: the file's, without its suffix.
+        description: of its YAML, or the comment that it begins with.
+        file: where it is, in the project's folder.
+        models: the names of the models that it reads.
+    """
+
+    name: str
+    description: str
+    file: Path
+    models: tuple[str, ...]
+
+
 # The materializations that make tables.
 TABLES = ("atomic_overwrite", "cdc_history", "cdc_merge", "incremental")
 
@@ -91,6 +108,11 @@ class Manifest:
                 )
                 for node in content["sources"].values()
             }
+            self._analyses = [
+                _analysis(node)
+                for node in content["nodes"].values()
+                if node["resource_type"] == "analysis"
+            ]
         except (KeyError, TypeError, AttributeError) as error:
             raise UserError(f"this is no manifest of dbt's: {error!r} fails") from error
 
@@ -116,6 +138,21 @@ class Manifest:
             key=lambda table: (LAYERS.index(table.layer), table.name),
         )
 
+    def analyses(self) -> list[Analysis]:
+        """The files of ``analyses/``, by name."""
+        return sorted(self._analyses, key=lambda analysis: analysis.name)
+
+    def model(self, name: str) -> Relation:
+        """The table that a model makes.
+
+        Raises:
+            UserError: none is made by a model of this name.
+        """
+        found = self._models.get(name)
+        if found is None:
+            raise UserError(f"no table is made by a model called '{name}'")
+        return found
+
     def render(self, file: Path, prefix: str) -> str:
         """A query with ``ref`` and ``source`` replaced by the catalogue's names.
 
@@ -128,9 +165,7 @@ class Manifest:
         """
 
         def ref(*names: str) -> str:
-            model = self._models.get(names[-1])
-            if model is None:
-                raise UserError(f"no table is made by a model called '{names[-1]}'")
+            model = self.model(names[-1])
             return f"{prefix}_{model.layer}.{model.name}"
 
         def source(name: str, table: str) -> str:
@@ -163,6 +198,18 @@ def _relation(node: dict[str, Any], layer: str, name: str) -> Relation:
             column["name"]: _one_line(column["description"])
             for column in node["columns"].values()
         },
+    )
+
+
+def _analysis(node: dict[str, Any]) -> Analysis:
+    comment = re.search(r"^--[^\n]*(\n--[^\n]*)*", node["raw_code"], re.MULTILINE)
+    said = node["description"] or (comment[0].replace("--", "") if comment else "")
+    read = [each.split(".") for each in node["depends_on"]["nodes"]]
+    return Analysis(
+        name=node["name"],
+        description=_one_line(said),
+        file=Path(node["original_file_path"]),
+        models=tuple(name for kind, _, name, *_ in read if kind == "model"),
     )
 
 

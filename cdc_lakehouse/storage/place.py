@@ -43,3 +43,18 @@ def lake_folder(otherwise: str) -> Path:
     if "://" in root:
         raise UserError(f"LAKE_ROOT is {root}; {otherwise}")
     return Path(root)
+
+
+def readable_lake(reader: str) -> Path | str:
+    """The lake as Python reads it: its folder; its ``s3://`` URL, if it is on S3.
+
+    Args:
+        reader: who reads it, for the message.
+
+    Raises:
+        UserError: it is elsewhere, or as ``lake_root`` has it.
+    """
+    scheme, _, place = lake_root().partition("://")
+    if scheme in ("s3", "s3a") and place:
+        return f"s3://{place}"
+    return lake_folder(f"{reader} reads a lake in a folder or on S3")

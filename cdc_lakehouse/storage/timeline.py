@@ -51,20 +51,30 @@ def rows_of_newest_commit(root: str, table: str) -> int | None:
 
 def newest_commit(files: fs.FileSystem, table: str) -> tuple[datetime, int] | None:
     """The time of the newest commit, and the rows that it changed."""
-    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
-    paths = {info.base_name: info.path for info in files.get_file_info(selector)}
-    name = max((name for name in paths if name.endswith(COMMITS)), default=None)
+    name = newest_instant(files, table)
     if name is None:
         return None
-    with content(files, paths[name]) as text:
+    with content(files, f"{table}/.hoodie/{name}") as text:
         rows = sum(
             stat[kind]
             for stats in json.loads(text)["partitionToWriteStats"].values()
             for stat in stats
             for kind in ("numInserts", "numUpdateWrites", "numDeletes")
         )
-        instant = name.partition(".")[0]
-        return datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC), rows
+        return time_of(name), rows
+
+
+def newest_instant(files: fs.FileSystem, table: str) -> str | None:
+    """The name of the newest commit's file; None before the first."""
+    selector = fs.FileSelector(f"{table}/.hoodie", allow_not_found=True)
+    names = (info.base_name for info in files.get_file_info(selector))
+    return max((name for name in names if name.endswith(COMMITS)), default=None)
+
+
+def time_of(name: str) -> datetime:
+    """When the commit of a file's name began."""
+    instant = name.partition(".")[0]
+    return datetime.strptime(f"{instant}000", INSTANT).replace(tzinfo=UTC)
 
 
 def bronze_commits(files: fs.FileSystem, table: str) -> list[str]:

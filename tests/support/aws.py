@@ -82,6 +82,22 @@ class Aws:
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
+    def queue(self, *rows: list[str | None]) -> None:
+        """What moto answers the next query of Athena with: names, then values."""
+        column = {"CatalogName": "", "Type": "varchar"}
+        result = {
+            "rows": [
+                {"Data": [{} if v is None else {"VarCharValue": v} for v in row]}
+                for row in rows
+            ],
+            "column_info": [{**column, "Name": name} for name in rows[0]],
+        }
+        requests.post(
+            f"{self.endpoint}/moto-api/static/athena/query-results",
+            json={"results": [result]},
+            timeout=10,
+        ).raise_for_status()
+
     def stop(self) -> None:
         """End the server; what it held is gone, also for the next one of this process."""
         requests.post(f"{self.endpoint}/moto-api/reset", timeout=30).raise_for_status()

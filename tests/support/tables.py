@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
+from cdc_lakehouse.storage.timeline import INSTANT
+from tests.support.project import PROJECT
 from tests.support.records import Row
+
+# A small lake's warehouse, as a Spark of ours wrote it.
+SMALL_LAKE = PROJECT / "tests/support/lakes/hudi-1.2.0.tar.xz"
 
 # What a completed commit is called on a timeline of table version 6.
 COMMITS = (".commit", ".replacecommit", ".deltacommit")
@@ -57,6 +64,17 @@ class Tables:
             )
             for table in self.names()
         }
+
+    def commit_later(self, table: str, hours: int) -> None:
+        """Add a commit without rows after a table's newest."""
+        timeline = self.path(table) / ".hoodie"
+        newest = max(self.instants()[table])
+        instant = datetime.strptime(f"{newest[:17]}000", INSTANT)
+        content = json.loads((timeline / newest).read_text())
+        content |= {"partitionToWriteStats": {}, "operationType": "UPSERT"}
+        content.pop("partitionToReplaceFileIds", None)
+        later = f"{instant + timedelta(hours=hours):{INSTANT}}"[:17]
+        (timeline / f"{later}.commit").write_text(json.dumps(content))
 
     def properties(self, table: str) -> dict[str, str]:
         """A table's ``hoodie.properties``."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from botocore.exceptions import NoCredentialsError
 
 from cdc_lakehouse.cli import main
@@ -30,23 +29,6 @@ def query_file(folder: Path, sql: str) -> str:
     return str(file)
 
 
-def queue(aws: Aws, *rows: list[str | None]) -> None:
-    """What moto answers the next query with: names, then values."""
-    column = {"CatalogName": "", "Type": "varchar"}
-    result = {
-        "rows": [
-            {"Data": [{} if v is None else {"VarCharValue": v} for v in row]}
-            for row in rows
-        ],
-        "column_info": [{**column, "Name": name} for name in rows[0]],
-    }
-    requests.post(
-        f"{aws.endpoint}/moto-api/static/athena/query-results",
-        json={"results": [result]},
-        timeout=10,
-    ).raise_for_status()
-
-
 def test_rows_are_printed_as_a_table_or_as_json(
     aws: Aws, manifest: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -57,7 +39,7 @@ def test_rows_are_printed_as_a_table_or_as_json(
     sql = f"{settings}select * from {{{{ ref('x', 'revenue_by_month') }}}}"
     options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
     ask = ["athena", query_file(tmp_path, sql), "--manifest", manifest, *options]
-    queue(aws, *answer)
+    aws.queue(*answer)
     assert main(ask) == 0
     assert capsys.readouterr().out.splitlines() == [
         "month     revenue",
@@ -73,7 +55,7 @@ def test_rows_are_printed_as_a_table_or_as_json(
     assert ran["WorkGroup"] == "primary"
     assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
 
-    queue(aws, *answer)
+    aws.queue(*answer)
     assert main([*ask, "--json"]) == 0
     names, *rows = answer
     expected = [dict(zip(names, row, strict=True)) for row in rows]

@@ -18,7 +18,7 @@ from lab.stack import jars
 from tests.support.aws import Aws
 from tests.support.dashboard import FULL, RENDERED
 from tests.support.project import parse
-from tests.support.tables import Tables
+from tests.support.tables import SMALL_LAKE, Tables
 
 
 def content_with(**columns: Any) -> Content:
@@ -60,7 +60,7 @@ def test_what_the_page_says(name: str, snapshot: SnapshotAssertion) -> None:
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
     """A small lake, which is the one that the command reads."""
-    jars.unpack(Path("tests/support/lakes/hudi-1.2.0.tar.xz"), tmp_path)
+    jars.unpack(SMALL_LAKE, tmp_path)
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path))
     return Tables(tmp_path)
 

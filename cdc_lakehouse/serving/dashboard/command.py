@@ -16,7 +16,7 @@ from cdc_lakehouse.serving.aws import aws_errors
 from cdc_lakehouse.serving.dashboard.content import read_content
 from cdc_lakehouse.serving.dashboard.page import page_of
 from cdc_lakehouse.storage.folders import note_own
-from cdc_lakehouse.storage.place import lake_folder, lake_root
+from cdc_lakehouse.storage.place import readable_lake
 from cdc_lakehouse.storage.tables import write_object
 
 
@@ -26,7 +26,7 @@ def command() -> None:
     """Write gold as one HTML page, $LAKE_ROOT/dashboard.html."""
     start = time.monotonic()
     with aws_errors():
-        lake = _lake()
+        lake = readable_lake("the dashboard")
         page = page_of(read_content(lake), datetime.now(UTC))
         file = f"{lake}/dashboard.html"
         if isinstance(lake, str):
@@ -35,15 +35,6 @@ def command() -> None:
             note_own(str(lake), "dashboard.html")
             _write(Path(file), page)
     click.echo(f"wrote {file} ({time.monotonic() - start:.1f} s)")
-
-
-def _lake() -> Path | str:
-    """The lake's folder; its ``s3://`` URL, if it is on S3."""
-    root = lake_root()
-    scheme, _, place = root.partition("://")
-    if scheme in ("s3", "s3a") and place:
-        return f"s3://{place}"
-    return lake_folder("the dashboard reads a lake in a folder or on S3")
 
 
 def _write(file: Path, page: str) -> None:

@@ -1,0 +1,356 @@
+"""Gold over HTTP: a real server, over a small lake that Spark wrote."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import requests
+import uvicorn
+
+from cdc_lakehouse.cli import main
+from cdc_lakehouse.errors import TransientError
+from cdc_lakehouse.serving import athena
+from cdc_lakehouse.serving.api import cache
+from cdc_lakehouse.serving.api.answers import RUNNING, WAITING, Answers
+from cdc_lakehouse.serving.api.app import create_app
+from cdc_lakehouse.serving.api.engines import answer_here, answer_in_athena, literal
+from cdc_lakehouse.serving.api.questions import Column, Question, duckdb_over, questions_of
+from cdc_lakehouse.serving.manifest import Manifest
+from lab.stack import jars
+from tests.support.aws import Aws
+from tests.support.tables import SMALL_LAKE, Tables
+
+LINES = """-- The lines of all orders,
+-- the last order first.
+select order_id, product_id, revenue from {{ ref('order_items') }} order by order_id desc
+"""
+FILES = {
+    "lines": LINES,
+    "last_two": f"{LINES}limit 2",
+    "broken": "select nothing from {{ ref('order_items') }}",
+    "outside": "select * from read_text('/etc/passwd'), {{ ref('order_items') }}",
+}
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+TYPES = pa.table(
+    {
+        "id": [1, 2, 3, 4],
+        "text": ["b'; drop table x --", "a", None, "a"],
+        "amount": pa.array(map(Decimal, ("1.50", "-2", "0", "1.5")), pa.decimal128(9, 2)),
+        "ratio": [0.5, None, 1.5, 2.0],
+        "day": [date(2026, 1, 1), None, date(2026, 2, 1), date(2025, 1, 1)],
+        "at": pa.array([NOON, None] * 2, pa.timestamp("us", "UTC")),
+        "flag": [True, False, None, True],
+        "words": [["x"], [], None, ["y", "z"]],
+    }
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Tables:
+    jars.unpack(SMALL_LAKE, tmp_path)
+    return Tables(tmp_path)
+
+
+@pytest.fixture
+def project(manifest: dict[str, Any], tmp_path: Path) -> Manifest:
+    """What dbt knows of ours, with other analyses."""
+    nodes = {
+        key: node
+        for key, node in manifest["nodes"].items()
+        if node["resource_type"] == "model"
+    }
+    for name, text in FILES.items():
+        file = tmp_path / f"{name}.sql"
+        file.write_text(text)
+        nodes[f"analysis.x.{name}"] = {
+            "resource_type": "analysis",
+            "name": name,
+            "description": "",
+            "raw_code": text,
+            "original_file_path": str(file),
+            "depends_on": {"nodes": ["model.cdc_lakehouse.order_items"]},
+        }
+    return Manifest({**manifest, "nodes": nodes})
+
+
+@contextmanager
+def serving(
+    lake: Path | str, project: Manifest, engine: Any = None, **options: Any
+) -> Iterator[Callable[..., requests.Response]]:
+    """Serve at a free port, and ask there."""
+    questions = list(questions_of(project, lake, "lake", lambda text: None))
+    answers = Answers(
+        lake,
+        engine or partial(answer_here, lake),
+        options.get("kept") or cache.Memory(),
+        options.get("seconds", 30),
+    )
+    app = create_app(questions, answers, key=options.get("key"), max_rows=100)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None))
+    with socket.create_server(("127.0.0.1", 0)) as bound, requests.Session() as session:
+        thread = threading.Thread(target=server.run, args=([bound],))
+        thread.start()
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+
+        def ask(path: str, **headers: str | bytes) -> requests.Response:
+            sent = {name.replace("_", "-"): value for name, value in headers.items()}
+            return session.get(url + path, headers=sent, timeout=30)
+
+        try:
+            yield ask
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def rows(answer: requests.Response) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json(parse_float=Decimal)["rows"]
+    return found
+
+
+def as_text(row: dict[str, Any]) -> dict[str, str]:
+    return {name: str(value) for name, value in row.items()}
+
+
+def test_tables_and_analyses_are_answered(lake: Tables, project: Manifest) -> None:
+    left_out: list[str] = []
+    asked = questions_of(project, lake.folder, "lake", left_out.append)
+    served = {question.path for question in asked}
+    tables = [name for name in lake.names() if name.startswith("gold.")]
+    paths = {name: name.replace(".", "/") for name in tables}
+    assert served == {*paths.values(), "analyses/last_two", "analyses/lines"}
+    said = dict(text.split(" is left out: ") for text in left_out)
+    assert 'column "nothing" not found' in said["analyses/broken"]
+    assert "Cannot access file" in said["analyses/outside"]
+    with serving(lake.folder, project) as ask:
+        for name, path in paths.items():
+            found = [as_text(row) for row in rows(ask(path))]
+            assert found == [as_text(row) for row in lake.rows(name)]
+        assert found
+
+        def orders(asked: str) -> list[int]:
+            return [row["order_id"] for row in rows(ask(f"analyses/{asked}"))]
+
+        line = rows(ask("analyses/lines"))[0]
+        assert line == {"order_id": 4, "product_id": 11, "revenue": Decimal("168.0000")}
+        assert orders("lines") == [4, 3, 2, 1]
+        # A limit of its own decides which rows; their order is that of the columns.
+        assert orders("last_two") == [3, 4]
+        assert orders("lines?order_id.max=3&order_id.min=2") == [2, 3]
+        # Order 2 is deleted, and has no revenue.
+        assert orders("lines?order=-revenue&order=-order_id") == [4, 3, 1, 2]
+        first, last = (ask(f"analyses/lines?limit=2&offset={n}").json() for n in (0, 2))
+        assert [row["order_id"] for row in first["rows"] + last["rows"]] == [4, 3, 2, 1]
+        assert (first["next_offset"], last["next_offset"]) == (2, None)
+        commits = {"silver.order_items": "2026-11-21T23:40:58.038000Z"}
+        assert first["commits"] == last["commits"] == commits
+
+
+def test_page_describes_what_can_be_asked(lake: Tables, project: Manifest) -> None:
+    with serving(lake.folder, project) as ask:
+        assert 'src="/static-offline-docs/swagger-ui-bundle.js"' in ask("").text
+        assert ask("static-offline-docs/swagger-ui-bundle.js").status_code == 200
+        paths = ask("openapi.json").json()["paths"]
+    about = paths["/gold/revenue_by_customer"]["get"]
+    assert about["description"].startswith("One row per customer that has bought something")
+    parameters = {each["name"]: each for each in about["parameters"]}
+    least = parameters["revenue.min"]["description"]
+    assert least == "At least. Sum of the lines' revenue."
+    assert parameters["limit"]["schema"]["maximum"] == 100
+    assert "-revenue" in parameters["order"]["schema"]["items"]["enum"]
+    lines = paths["/analyses/lines"]["get"]
+    assert lines["description"] == "The lines of all orders, the last order first."
+
+
+def test_what_is_no_parameter_is_refused(lake: Tables, project: Manifest) -> None:
+    wrong = ["no_such_column=1", "order=order_id%20desc", "order=1;drop%20table%20x"]
+    wrong += ["order_id=one", "order_id=9223372036854775808", "revenue=1.00001"]
+    wrong += ["limit=0", "limit=101", "limit=1;select%201", "offset=-1"]
+    with serving(lake.folder, project) as ask:
+        codes = {asked: ask(f"analyses/lines?{asked}").status_code for asked in wrong}
+    assert codes == dict.fromkeys(wrong, 422)
+
+
+def test_values_are_parameters_of_their_types() -> None:
+    columns = tuple(Column(field.name, field.type, "") for field in TYPES.schema)
+    question = Question("gold/x", "", "select * from lake_gold.x", False, {}, columns)
+
+    def ids(*filters: tuple[str, str, Any], order: tuple[str, ...] = ()) -> list[int]:
+        sql, values = question.statement(filters, order, 0, 9)
+        assert not any(str(value) in sql for _, _, value in filters)
+        with duckdb_over({"lake_gold.x": TYPES}) as connection:
+            return [row[0] for row in connection.execute(sql, values).fetchall()]
+
+    assert ids(("text", "", "b'; drop table x --")) == [1]
+    assert ids(("text", "", "' or '1' = '1")) == []
+    assert ids(("amount", ".min", Decimal("1.5"))) == [1, 4]
+    assert ids(("ratio", ".max", 0.75)) == [1]
+    assert ids(("day", ".min", date(2025, 2, 1)), ("day", ".max", date(2026, 1, 1))) == [1]
+    assert ids(("at", "", NOON.astimezone(timezone(timedelta(hours=1))))) == [1, 3]
+    assert ids(("at", "", NOON.replace(tzinfo=None))) == [1, 3]
+    assert ids(("flag", "", True)) == [1, 4]
+    assert ids(order=("-text", "-id")) == [1, 4, 2, 3]
+    assert ids(order=("text",)) == [2, 4, 1, 3]
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_an_answer_is_kept_until_its_table_changes(
+    has_cache: bool, lake: Tables, project: Manifest
+) -> None:
+    """Without the Redis that it was told of, the API answers all the same."""
+    runs: list[str] = []
+
+    def engine(question: Question, *arguments: Any) -> Any:
+        runs.append(question.path)
+        return answer_here(lake.folder, question, *arguments)
+
+    kept = cache.Memory() if has_cache else cache.Redis("redis://127.0.0.1:1")
+    with serving(lake.folder, project, engine, kept=kept) as ask:
+        first, again = (ask("analyses/lines?limit=1") for _ in range(2))
+        tag = first.headers["ETag"]
+        assert (again.content, again.headers["ETag"]) == (first.content, tag)
+        assert len(runs) == (1 if has_cache else 2)
+        for tags in (tag, f'"other", W/{tag}', "*"):
+            known = ask("analyses/lines?limit=1", If_None_Match=tags)
+            assert (known.status_code, known.content) == (304, b"")
+        assert len(rows(ask("analyses/lines?limit=2", If_None_Match=tag))) == 2
+        lake.commit_later("silver.orders", hours=1)
+        assert ask("analyses/lines?limit=1").headers["ETag"] == tag
+        runs.clear()
+        lake.commit_later("silver.order_items", hours=1)
+        newer = ask("analyses/lines?limit=1", If_None_Match=tag).json()
+        assert [*newer["commits"].values()] == ["2026-11-22T00:40:58.038000Z"]
+        assert len(runs) == 1
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "BYTES_IN_MEMORY", 10)
+    memory = cache.Memory()
+    for name in ("a", "b", "a"):
+        memory.put(name, b"1234")
+    memory.get("b")
+    memory.put("c", b"1234")
+    assert [memory.get(name) for name in "abc"] == [None, b"1234", b"1234"]
+    memory.put("d", b"x" * 11)
+    assert [memory.get(name) for name in "bcd"] == [None, None, None]
+
+
+def test_a_question_that_many_ask_runs_once(lake: Tables, project: Manifest) -> None:
+    runs: list[Any] = []
+
+    def engine(question: Question, statement: Any, seconds: float) -> Any:
+        runs.append(statement)
+        time.sleep(1)
+        return []
+
+    with serving(lake.folder, project, engine) as ask, ThreadPoolExecutor(5) as pool:
+        found = list(pool.map(ask, ["analyses/lines"] * 5))
+    assert ([each.status_code for each in found], len(runs)) == ([200] * 5, 1)
+
+
+def test_time_and_waiting_are_limited(lake: Tables, project: Manifest) -> None:
+    columns = (Column("n", pa.int64(), ""),)
+    endless = "select count(*) as n from range(10000000) as a, range(10000000) as b"
+    question = Question("gold/x", "", endless, False, {}, columns)
+    with pytest.raises(TimeoutError):
+        answer_here(lake.folder, question, question.statement((), (), 0, 1), 0.2)
+    go = threading.Event()
+
+    def engine(*arguments: Any) -> Any:
+        go.wait(60)
+        return []
+
+    with serving(lake.folder, project, engine, seconds=0.2) as ask:
+        assert ask("analyses/lines").status_code == 504
+        assert ask("health").json() == {"status": "ok"}
+        answers = Answers(lake.folder, engine, cache.Memory(), 30)
+        for number in range(RUNNING + WAITING):
+            answers.compute(answers.look_up(question, ("", [number, 1])))
+        with pytest.raises(TransientError, match="too many"):
+            answers.compute(answers.look_up(question, ("", [-1, 1])))
+        go.set()
+
+
+def test_tables_that_are_not_there(lake: Tables, project: Manifest) -> None:
+    with serving(lake.folder, project) as ask:
+        shutil.rmtree(lake.folder / "warehouse")
+        answer = ask("gold/revenue_by_month")
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        assert str(lake.folder) not in answer.text
+        assert ask("health").status_code == 503
+
+
+def test_who_may_ask(
+    lake: Tables, project: Manifest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sent = "Bearer sécret".encode()
+    with serving(lake.folder, project, key="sécret") as ask:
+        for path in ("gold/revenue_by_month", "metrics"):
+            assert ask(path).status_code == 401
+            assert ask(path, Authorization="Bearer secret").status_code == 401
+            assert ask(path, Authorization=sent, Host="api.example.org").status_code == 200
+        assert ask("health").status_code == ask("docs").status_code == 200
+    with serving(lake.folder, project) as ask:
+        assert ask("gold/revenue_by_month", Host="localhost").status_code == 200
+        assert ask("gold/revenue_by_month", Host="evil.example.org").status_code == 400
+        assert ask("gold/no_such_table").status_code == 404
+        text = ask("metrics").text
+    assert 'request_seconds_count{endpoint="other",status="404"}' in text
+    assert 'request_seconds_count{endpoint="/gold/revenue_by_month",status="200"}' in text
+    assert main(["api", "--host", "0.0.0.0"]) == 1
+    assert "LAKE_API_KEY is not set: without a key, 0.0.0.0" in capsys.readouterr().err
+
+
+def test_athena_gets_parameters(
+    aws: Aws, lake: Tables, project: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a lake on S3, whose commits decide there, too."""
+    monkeypatch.setattr(athena, "SECONDS_BETWEEN_POLLS", 0)
+    aws.upload(lake.folder / "warehouse/gold.db", "lake", "here/warehouse/gold.db")
+    group = athena.Athena("primary", "s3://lake/results/")
+    names = ["order_month", "count_orders", "count_items", "revenue"]
+    aws.queue([*names], ["1997-05-01", "3", None, "504.0000"])
+    asked = "gold/revenue_by_month?order_month.min=1997-01-01&revenue.max=1000.5"
+    with serving("s3://lake/here", project, partial(answer_in_athena, group)) as ask:
+        [row] = rows(ask(f"{asked}&order=-revenue"))
+        assert [*row] == names
+        assert [*row.values()] == ["1997-05-01", 3, None, Decimal("504.0000")]
+        # moto would answer with nothing now.
+        assert rows(ask(f"{asked}&order=-revenue")) == [row]
+    client = aws.client("athena")
+    [query] = client.list_query_executions()["QueryExecutionIds"]
+    ran = client.get_query_execution(QueryExecutionId=query)["QueryExecution"]
+    assert ran["Query"] == (
+        'select "order_month", "count_orders", "count_items", "revenue" from (\n'
+        "select * from lake_gold.revenue_by_month\n"
+        ') as answer where "order_month" >= ? and "revenue" <= ?'
+        ' order by "revenue" desc nulls last, "order_month" asc nulls last,'
+        ' "count_orders" asc nulls last, "count_items" asc nulls last\noffset ? limit ?'
+    )
+    assert ran["ExecutionParameters"] == ["date '1997-01-01'", "1000.5", "0", "101"]
+    times = [NOON.astimezone(timezone(timedelta(hours=1))), NOON.replace(tzinfo=None)]
+    assert [literal(value) for value in ("x' or '1'='1", True, 1.5, *times)] == [
+        "'x'' or ''1''=''1'",
+        "true",
+        "1.5",
+        "timestamp '2026-01-01 12:00:00.000000'",
+        "timestamp '2026-01-01 12:00:00.000000'",
+    ]
+    running = {"QueryExecution": {"Status": {"State": "RUNNING"}}}
+    monkeypatch.setattr(group.client, "get_query_execution", lambda **_: running)
+    with pytest.raises(TimeoutError):
+        group.run("select 1", seconds=-1)
