@@ -17,14 +17,14 @@ PROJECT = Path(__file__).parents[1]
 PAGE = PROJECT / "docs/promises.md"
 # From the first that runs to the last.
 COMMANDS = ("CI", "test-all", "nightly")
-# A test, and the commands that run its cases where that is not CI alone.
+# A test or a case of it, and the commands that run it where that is not CI alone.
 NAME = re.compile(r"`(tests/[^`]+\.[^`]+)`(?: \([^)]+\))?")
 ROW = re.compile(r"\| (?P<promise>.+?) \| (?P<tests>.+?) \|(?: (?P<by>[^|]+) \|)?")
 COUNT = re.compile(r"^Of \d+ promises,[^.]+\.$", re.MULTILINE)
 
 
 class Collected:
-    """A plugin of pytest: the commands that run each test and each module."""
+    """A plugin of pytest: the commands that run each test, its cases and each module."""
 
     def __init__(self) -> None:
         self.commands: defaultdict[str, set[str]] = defaultdict(set)
@@ -32,8 +32,8 @@ class Collected:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
             module = str(item.path.relative_to(PROJECT))
-            function = item.nodeid.partition("::")[2].partition("[")[0]
-            for name in (module, f"{module}::{function}"):
+            case = f"{module}::{item.nodeid.partition('::')[2]}"
+            for name in {module, case, case.partition("[")[0]}:
                 self.commands[name].add(_command(module, item))
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NewLake
-from tests.lake.test_histories import fixed_outcomes
+from tests.lake.test_histories import fixed_outcomes, stories
 from tests.support.histories import LANES, Lane
 from tests.support.lanes import Difference, draw_all, run_lanes, write_project
-from tests.support.written_histories import written
+from tests.support.stories import ALONE
 
 COUNT = 100
 
@@ -73,9 +73,10 @@ def test_histories_of_ten_new_seeds(new_lake: NewLake, tmp_path: Path) -> None:
         pytest.fail("\n\n".join(texts), pytrace=False)
 
 
-def test_written_histories_alone(new_lake: NewLake, tmp_path: Path) -> None:
+def test_stories_alone(new_lake: NewLake, tmp_path: Path) -> None:
     """No other key's late event has their rows folded again."""
-    outcomes = {lane: told for lane, told in written().items() if lane.name == "everything"}
-    project = write_project(tmp_path / "project", list(outcomes))
+    (lane,) = [lane for lane in LANES if lane.name == "everything"]
+    outcomes = {lane: stories()[lane][: len(ALONE)]}
+    project = write_project(tmp_path / "project", [lane])
     found = run_lanes(new_lake(project / "topics.toml"), project, outcomes)
     assert not [str(wrong[0]) for wrong in found.values() if wrong]

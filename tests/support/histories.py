@@ -20,7 +20,6 @@ from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from tests.support.records import (
     START_MS,
-    TOPIC,
     UNAVAILABLE,
     Record,
     Row,
@@ -99,9 +98,8 @@ class Lane:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topic of each epoch's records."""
-        if self.name == "everything":
-            return (TOPIC,)
-        epochs = range(EPOCHS if "restore" in self.steps else 1)
+        is_restored = "restore" in self.steps or self.name == "everything"
+        epochs = range(EPOCHS if is_restored else 1)
         return tuple(f"lanes{number or ''}.public.{self.source_table}" for number in epochs)
 
     @property
@@ -116,78 +114,33 @@ class Lane:
         return "orders" if self.name == "everything" else self.source_table
 
 
+ALL = (*DELETES, *READS)
+MOVED = ("restore", "recreate", "resend")
+LATE: dict[str, Any] = {"is_late": True}
+MIXED: dict[str, Any] = {"leaves_out": True, "is_late": True, "partitions": 2}
 LANES = (
     Lane("plain", WRITES),
     Lane("deletes", DELETES),
     Lane("toast", DELETES, leaves_out=True),
     Lane("reads", (*WRITES, "delete", *READS)),
-    Lane("late", (*DELETES, "resend"), is_late=True),
-    Lane(
-        "no_offsets",
-        (*DELETES, "snapshot", "gap"),
-        leaves_out=True,
-        is_late=True,
-        partitions=None,
-    ),
-    Lane("partitions", (*DELETES, *READS, "resend"), is_late=True, partitions=3),
-    Lane("composite", DELETES, is_late=True, leaves_out=True, has_composite_key=True),
-    Lane(
-        "binlog",
-        (*DELETES, *READS, "resend"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
-        connector="mariadb",
-    ),
-    Lane(
-        "transaction_log",
-        (*DELETES, *READS, "resend"),
-        is_late=True,
-        connector="sqlserver",
-    ),
-    Lane("odd_values", (*DELETES, *READS), leaves_out=True, has_odd_values=True),
-    Lane(
-        "mixed",
-        (*DELETES, *READS, "restore", "recreate", "resend"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
-        has_odd_values=True,
-        has_clock=True,
-    ),
+    Lane("late", (*DELETES, "resend"), **LATE),
+    Lane("no_offsets", (*DELETES, "snapshot", "gap"), **MIXED | {"partitions": None}),
+    Lane("partitions", (*ALL, "resend"), **LATE, partitions=3),
+    Lane("composite", DELETES, **MIXED | {"partitions": 1}, has_composite_key=True),
+    Lane("binlog", (*ALL, "resend"), **MIXED, connector="mariadb"),
+    Lane("transaction_log", (*ALL, "resend"), **LATE, connector="sqlserver"),
+    Lane("odd_values", ALL, leaves_out=True, has_odd_values=True),
+    Lane("mixed", (*ALL, *MOVED), **MIXED, has_odd_values=True, has_clock=True),
     Lane(
         "truncated",
-        (*DELETES, *READS, "truncate", "restore", "resend", "truncate"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
+        (*ALL, "truncate", "restore", "resend", "truncate"),
+        **MIXED,
         at_most=30,
     ),
-    Lane(
-        "resynced",
-        (*DELETES, *READS, "restore", "recreate", "resend", "complete snapshot"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
-        at_most=5,
-    ),
-    Lane("added", (*DELETES, *READS, "add column"), leaves_out=True, is_refreshed=True),
-    Lane(
-        "logged",
-        (*DELETES, *READS, "resend"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
-        is_logged=True,
-        is_refreshed=True,
-    ),
-    Lane(
-        "everything",
-        (*DELETES, *READS, "resend"),
-        leaves_out=True,
-        is_late=True,
-        partitions=2,
-    ),
+    Lane("resynced", (*ALL, *MOVED, "complete snapshot"), **MIXED, at_most=5),
+    Lane("added", (*ALL, "add column"), leaves_out=True, is_refreshed=True),
+    Lane("logged", (*ALL, "resend"), **MIXED, is_logged=True, is_refreshed=True),
+    Lane("everything", (*ALL, "resend"), **MIXED),
 )
 
 
@@ -283,6 +236,7 @@ class Outcome:
         rows: the source's rows in the end; None for an odd date.
         lane: what its records are of.
         history: what it was; None of a story that a test has written down.
+        form: ``flattened`` or ``envelope``; ``, bare`` where deletes have no row.
         past: after each change the LSN, the time in milliseconds, and the source's rows.
         snapshots: those that are said to be complete.
     """
@@ -291,6 +245,7 @@ class Outcome:
     rows: dict[int, Row]
     lane: Lane
     history: History | None = None
+    form: str = "flattened"
     past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
     snapshots: tuple[Snapshot, ...] = ()
 
@@ -344,7 +299,7 @@ def play(history: History, lane: Lane) -> Outcome:
             batches[batch].append(log[number % len(log)])
     rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
     snapshots = tuple(source.snapshots)
-    return Outcome(batches, rows, lane, history, source.past, snapshots)
+    return Outcome(batches, rows, lane, history, history.form, source.past, snapshots)
 
 
 def _without_odd_date(row: Row) -> Row:
@@ -646,17 +601,20 @@ class Placed:
         row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
         row |= dict.fromkeys(sorted(event.untyped), ODD_DATE)
         lsn = None if event.lsn is None else event.lsn + base
-        history = self.outcome.history
-        is_flat = history is None or history.form == "flattened"
-        form = flattened if is_flat and event.op != "t" else envelope
-        lane = self.outcome.lane
+        lane, is_flat = self.outcome.lane, self.outcome.form.startswith("flattened")
+        form: Any = flattened if is_flat and event.op != "t" else envelope
+        is_bare = self.outcome.form.endswith("bare") and event.op == "d"
         # A truncate is of one source table: each history has its own.
         own = f"_{self.number}" if "truncate" in lane.steps else ""
         table = event.table or lane.source_table + own
-        value = form(event.op, row, lsn, event.time, table, lane.connector)
+        value = form(
+            event.op,
+            row if not is_bare else key if is_flat else None,
+            *(lsn, event.time, table, lane.connector),
+        )
         offset = None if event.offset is None else event.offset + base
         # A record may come without a key, which the row has, too.
-        has_key = lane.name != "everything" or (event.offset or 0) % 7 != 3
+        has_key = lane.name != "everything" or is_bare or (event.offset or 0) % 7 != 3
         has_key &= event.op != "t"
         return kafka_record(
             key if has_key else None,

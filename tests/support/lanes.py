@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from tests.support.histories import (
     LANES,
     LSNS_A_HISTORY,
     NOTE,
-    History,
     Lane,
     Outcome,
     Placed,
@@ -39,6 +39,7 @@ OWN_MODELS = (
     "silver/orders.yml",
     "silver/order_items.sql",
     "silver/order_items.yml",
+    "silver/history/orders_history.sql",
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
 WITH_HISTORY = (
@@ -52,7 +53,7 @@ WITH_HISTORY = (
         "added",
         "everything",
     ),
-    *("emptied", "read_again"),
+    *("emptied", "read_again", "lost"),
 )
 STAGING = """{{{{ config(meta={{
     'key': '{key}',{key_columns}
@@ -69,18 +70,18 @@ STAGING = """{{{{ config(meta={{
 """
 # In both, each insert goes to files of its own, so that an update has to find its row's.
 HISTORY = """{{{{ config(
-    materialized='cdc_history', unique_key='history_id',
+    materialized='cdc_merge', scd_type=2, unique_key='history_id',
     tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
 ) }}}}
 
-{{{{ row_history(ref('stg_{table}')) }}}}
+select * from {{{{ ref('stg_{table}') }}}}
 """
 SILVER = """{{{{ config(
     unique_key='{key}',
     tblproperties={{'type': '{type}', 'hoodie.parquet.small.file.limit': '0'}}
 ) }}}}
 
-{{{{ current_rows(ref('stg_{table}')) }}}}
+select * from {{{{ ref('stg_{table}') }}}}
 """
 
 
@@ -116,9 +117,8 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
         tables.append({"name": lane.source_table})
         if lane.name == "everything":
             for name in OWN_MODELS:
-                shutil.copy(PROJECT / "models" / name, folder / "models" / name)
-            history = folder / "models/silver/orders_history.sql"
-            history.write_text(HISTORY.format(table="orders"))
+                own = name.replace("history/", "")
+                shutil.copy(PROJECT / "models" / name, folder / "models" / own)
             continue
         write_models(folder, lane, COLUMNS)
     write_rejected_rows(folder / "models")
@@ -278,12 +278,10 @@ def differences(
                 for difference in compare(lake, lane, placed[lane], batch):
                     yield lane, difference
     for lane, of_lane in placed.items() if refreshes else ():
-        rows, history = before[lane]
-        after, now = _stored(lake, lane)
+        changed = _refreshed_otherwise(before[lane], _stored(lake, lane))
         for each in of_lane:
-            texts = list(_refreshed_otherwise(each, rows, after))
-            texts += _refreshed_history_otherwise(each, history, now)
-            if texts:
+            keys = [str(each.key(key)) for key in range(KEYS)]
+            if texts := [text for key in keys for text in changed.get(key, ())]:
                 yield lane, Difference(each, batches, texts)
 
 
@@ -295,10 +293,9 @@ def compare(
     lines: dict[int, dict[int, Row]] = {}
     if lane.name == "everything":
         for line in lake.rows("silver.order_items"):
-            if not line["is_deleted"]:
-                of_order = lines.setdefault(line["order_id"], {})
-                assert line["product_id"] not in of_order, "an order line has two rows"
-                of_order[line["product_id"]] = line
+            of_order = lines.setdefault(line["order_id"], {})
+            assert line["product_id"] not in of_order, "an order line has two rows"
+            of_order[line["product_id"]] = line
     histories: dict[Any, list[Row]] = {}
     if lane.name in WITH_HISTORY:
         for version in _history(lake, lane).values():
@@ -313,7 +310,10 @@ def compare(
             row = rows.pop(wide, None)
             texts += _wrong_values(each, key, row, expected[key])
             if row is not None and lane.name == "everything":
-                texts += _wrong_lines(key, row, expected[key], lines.get(wide, {}))
+                built = range(batch if batch < len(each.outcome.batches) else 0)
+                known = [_folded(each.outcome, number).get(key) for number in built]
+                wanted = [_lines_of(version) for version in (expected[key], *known)]
+                texts += _wrong_lines(key, expected[key], lines.get(wide, {}), *wanted)
         if lane.name in WITH_HISTORY:
             for key, of_key in sorted(periods(arrived, columns).items()):
                 found = histories.pop(each.key(key), [])
@@ -329,7 +329,10 @@ def _by_key(lake: Lake, lane: Lane) -> dict[Any, Row]:
     return {row[key_column(lane)]: row for row in read(f"silver.{lane.silver_table}")}
 
 
-def _stored(lake: Lake, lane: Lane) -> tuple[dict[Any, Row], dict[Any, Row]]:
+Stored = tuple[dict[Any, Row], dict[Any, Row]]
+
+
+def _stored(lake: Lake, lane: Lane) -> Stored:
     """A lane's rows, and the versions of its history."""
     history = _history(lake, lane) if lane.name in WITH_HISTORY else {}
     return _by_key(lake, lane), history
@@ -383,30 +386,18 @@ def _wrong_history(
             yield f"history of key {key}, version {number}: {row['cdc_state']!r}"
 
 
-def _refreshed_otherwise(
-    placed: Placed, before: dict[Any, Row], after: dict[Any, Row]
-) -> Iterator[str]:
-    for key in range(KEYS):
-        old, new = before.get(placed.key(key)), after.get(placed.key(key))
-        if old is None or new is None:
-            continue
-        for name in old.keys() - {"ingested_at", "ingest_batch"}:
-            if old[name] != new[name]:
-                yield f"key {key}: {name} was {old[name]!r} and is {new[name]!r}"
-
-
-def _refreshed_history_otherwise(
-    placed: Placed, before: dict[Any, Row], after: dict[Any, Row]
-) -> Iterator[str]:
-    for key in range(KEYS):
-        of_key = f"{placed.key(key)}#"
-        for id_ in sorted(before.keys() | after.keys()):
-            if not id_.startswith(of_key):
-                continue
-            old, new = before.get(id_, {}), after.get(id_, {})
-            for name in (old.keys() | new.keys()) - {"ingest_batch"}:
-                if old.get(name) != new.get(name):
-                    yield f"{id_}: {name} was {old.get(name)!r} and is {new.get(name)!r}"
+def _refreshed_otherwise(before: Stored, after: Stored) -> dict[str, list[str]]:
+    """What a full refresh changed of rows and of versions, by the key."""
+    found: dict[str, list[str]] = {}
+    for old, new in zip(before, after, strict=True):
+        for place in old.keys() | new.keys():
+            was, is_now = old.get(place, {}), new.get(place, {})
+            for name in (was.keys() | is_now.keys()) - {"ingested_at", "ingest_batch"}:
+                if was.get(name) != is_now.get(name):
+                    text = f"{name} was {was.get(name)!r} and is {is_now.get(name)!r}"
+                    key = str(place).partition("#")[0]
+                    found.setdefault(key, []).append(f"{place}: {text}")
+    return found
 
 
 def _wrong_values(
@@ -442,22 +433,49 @@ def _wrong_values(
         yield f"key {key}: carried {sorted(carried)}, not {sorted(expected.carried)}"
 
 
+def _folded(outcome: Outcome, batch: int) -> dict[int, Version]:
+    events = decided(outcome.arrived(batch), outcome.applied(batch))
+    return fold(events, outcome.lane.columns)
+
+
+def _lines_of(version: Version | None) -> dict[int, Row]:
+    """The lines of an order, by product."""
+    text = version and version.values["order_items"]
+    return {line["product_id"]: line for line in json.loads(text or "null") or ()}
+
+
 def _wrong_lines(
-    key: int, row: Row, expected: Version, lines: dict[int, Row]
+    key: int,
+    expected: Version,
+    lines: dict[int, Row],
+    wanted: dict[int, Row],
+    *known: dict[int, Row],
 ) -> Iterator[str]:
-    wanted = {
-        line["product_id"]: line
-        for line in json.loads(expected.values["order_items"] or "[]")
-    }
-    if wanted.keys() != lines.keys():
-        yield f"key {key}: lines {sorted(lines)}, not {sorted(wanted)}"
+    """Also of lines that an earlier build had: they stay, marked, without their values."""
+    removed = {product for each in known for product in each} - wanted.keys()
+    if wanted.keys() | removed != lines.keys():
+        yield f"key {key}: lines {sorted(lines)}, not {sorted(wanted)} and {removed}"
         return
-    for product, line in wanted.items():
-        for name in ("unit_price", "quantity", "discount"):
-            if float(lines[product][name]) != round(line[name], 4):
-                yield f"key {key}, line {product}: {name} is {lines[product][name]}"
-        if lines[product]["customer_id"] != expected.values["customer_id"]:
-            yield f"key {key}, line {product}: of {lines[product]['customer_id']}"
+    for product, row in lines.items():
+        line = wanted.get(product, dict.fromkeys(("unit_price", "quantity", "discount")))
+        values: Row = {
+            **{name: value and round(value, 4) for name, value in line.items()},
+            "order_item_id": f"{row['order_id']}-{product}",
+            "product_id": product,
+            "is_deleted": product in removed,
+            "customer_id": None,
+            "revenue": None,
+        }
+        if product in wanted:
+            price = line["unit_price"] * line["quantity"] * (1 - line["discount"])
+            values["revenue"] = round(price, 4)
+            values["customer_id"] = _in_silver(
+                "customer_id", expected.values["customer_id"]
+            )
+        for name, value in values.items():
+            found = float(row[name]) if isinstance(row[name], Decimal) else row[name]
+            if found != value:
+                yield f"key {key}, line {product}: {name} is {found!r}, not {value!r}"
 
 
 def _in_silver(name: str, value: Any) -> Any:
@@ -466,60 +484,6 @@ def _in_silver(name: str, value: Any) -> Any:
     if name == "customer_id" and value is not None:
         return value.rstrip(" ")  # it is declared as bpchar
     return value
-
-
-def shortened(
-    history: History, lane: Lane, failing: Callable[[list[History]], list[History]]
-) -> History:
-    """The shortest history that still fails, found a round of candidates at a time.
-
-    A build costs seconds however many histories it holds, so that all shorter ones are
-    tried in the same lake at once. Hypothesis's own way is one after the other.
-
-    Args:
-        history: one that fails.
-        lane: its lane.
-        failing: those of some histories that fail, in their order.
-    """
-    for _ in range(8):
-        candidates = list(dict.fromkeys(_shorter(history)))
-        still = failing(candidates) if candidates else []
-        if not still:
-            return history
-        history = min(
-            still,
-            key=lambda each: (sum(map(len, play(each, lane).batches)), len(str(each))),
-        )
-    return history
-
-
-def count_events(history: History, lane: Lane) -> int:
-    """How many records it comes to."""
-    return sum(map(len, play(history, lane).batches))
-
-
-def _shorter(history: History) -> Iterator[History]:
-    steps = history.steps
-    for size in (len(steps) // 2, 3, 2, 1):
-        for at in range(0, len(steps), size or 1):
-            yield replace(history, steps=steps[:at] + steps[at + size :])
-    for at, step in enumerate(steps):
-        for number in {0, step.number & 0b111, step.number & ~0b111111}:
-            simpler = replace(step, number=number)
-            if simpler != step:
-                yield replace(history, steps=(*steps[:at], simpler, *steps[at + 1 :]))
-    for at in range(len(history.repeats)):
-        left = history.repeats[:at] + history.repeats[at + 1 :]
-        yield replace(history, repeats=left)
-    for at in range(len(history.spread)):
-        if len(history.spread) > 1:
-            yield replace(history, spread=history.spread[:at] + history.spread[at + 1 :])
-        if history.spread[at]:
-            lower = history.spread[at] - 1
-            spread = (*history.spread[:at], lower, *history.spread[at + 1 :])
-            yield replace(history, spread=spread)
-    if history.form != "flattened":
-        yield replace(history, form="flattened")
 
 
 def draw_all(
