@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import socket
 from pathlib import Path
@@ -10,12 +9,15 @@ from typing import Any, NoReturn
 
 import pyarrow as pa
 import pytest
+import yaml
 from botocore.exceptions import ClientError
+from syrupy.assertion import SnapshotAssertion
 
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.serving.glue import Catalogue, Lake, Table, glue_type
 from tests.support.aws import Aws, dbt_manifest, documented_policy
+from tests.unit.conftest import Cli
 
 LAKE = "s3://lake/here"
 # Of a table that has been created and never written.
@@ -63,15 +65,16 @@ class Database:
     def put(self, *partitions: str, **columns: str) -> list[str]:
         return self.catalogue.put(self.table(*partitions, **columns))
 
-    def stored(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.get_table(
-            DatabaseName=self.name, Name="orders"
-        )["Table"]
-        return found
+    def stored(self) -> str:
+        return tables_of(self.client, self.name)
 
-    def columns(self) -> dict[str, str]:
-        columns = self.stored()["StorageDescriptor"]["Columns"]
-        return {column["Name"]: column["Type"] for column in columns}
+
+def tables_of(client: Any, database: str) -> str:
+    """A database's tables in Glue, but for what changes with each run."""
+    found = client.get_tables(DatabaseName=database)["TableList"]
+    changing = {"CreateTime", "UpdateTime", "VersionId"}
+    tables = [{key: table[key] for key in table.keys() - changing} for table in found]
+    return str(yaml.safe_dump(tables))
 
 
 @pytest.fixture
@@ -80,89 +83,62 @@ def database(aws: Aws, request: pytest.FixtureRequest) -> Database:
 
 
 def test_types() -> None:
-    fields = [
-        ("a", pa.int32(), "int"),
-        ("b", pa.int64(), "bigint"),
-        ("c", pa.bool_(), "boolean"),
-        ("d", pa.float64(), "double"),
-        ("e", pa.decimal128(20, 4), "decimal(20,4)"),
-        ("f", pa.date32(), "date"),
-        ("g", pa.timestamp("us", tz="UTC"), "timestamp"),
-        ("h", pa.list_(pa.string()), "array<string>"),
-        ("i", pa.map_(pa.string(), pa.int32()), "map<string,int>"),
-    ]
-    arrow = pa.struct([(name, kind) for name, kind, _ in fields])
-    hive = ",".join(f"{name}:{kind}" for name, _, kind in fields)
-    assert glue_type(arrow) == f"struct<{hive}>"
+    fields = {
+        "int": pa.int32(),
+        "bigint": pa.int64(),
+        "boolean": pa.bool_(),
+        "double": pa.float64(),
+        "decimal(20,4)": pa.decimal128(20, 4),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "array<string>": pa.list_(pa.string()),
+        "map<string,int>": pa.map_(pa.string(), pa.int32()),
+        "struct<a:int>": pa.struct([("a", pa.int32())]),
+    }
+    assert [glue_type(kind) for kind in fields.values()] == [*fields]
     with pytest.raises(UserError, match="no type for duration"):
         glue_type(pa.duration("s"))
 
 
-def test_only_what_differs_is_written(database: Database) -> None:
-    assert not database.catalogue.create_database(database.name)
-    assert database.put(order_id="int", note="string") == ["new table"]
-    assert database.put(order_id="int", note="string") == []
-
-    wider = {"order_id": "bigint", "note": "string", "paid": "boolean"}
-    said = ["column order_id is bigint, was int", "new column paid boolean"]
-    assert Catalogue(LAKE, is_dry=True).put(database.table(**wider)) == said
-    assert database.columns() == {"order_id": "int", "note": "string"}
-    assert database.put(**wider) == said
-    assert database.columns() == wider
-    assert database.put(**wider) == []
-    assert database.put(order_id="bigint", note="string") == ["column paid: removed"]
-
-
-def test_description_and_place_follow_and_what_others_set_stays(
-    database: Database,
+def test_only_what_differs_is_written_and_what_others_set_stays(
+    database: Database, snapshot: SnapshotAssertion
 ) -> None:
-    database.put(order_id="int")
-    own = database.table(order_id="int").definition
-    parameters = {**own["Parameters"], "owner": "sales"}
-    database.client.update_table(
-        DatabaseName=database.name, TableInput={**own, "Parameters": parameters}
-    )
-    assert database.put(order_id="int") == []
-    other = copy.deepcopy(database.table(order_id="int"))
+    assert not database.catalogue.create_database(database.name)
+    said = [database.put(order_id="int", note="string") for _ in range(2)]
+    wider = {"order_id": "bigint", "note": "string", "paid": "boolean"}
+    before = database.stored()
+    said.append(Catalogue(LAKE, is_dry=True).put(database.table(**wider)))
+    assert database.stored() == before
+    said += [database.put(**wider), database.put(**wider)]
+    said.append(database.put(order_id="bigint", note="string"))
+    own = database.table(order_id="bigint", note="string").definition
+    own["Parameters"]["owner"] = "sales"
+    database.client.update_table(DatabaseName=database.name, TableInput=own)
+    said.append(database.put(order_id="bigint", note="string"))
+    other = database.table(order_id="bigint", note="string")
     other.definition["Description"] = "An order."
     storage = other.definition["StorageDescriptor"]
     storage["Columns"][0]["Comment"] = "Its number."
     storage["Location"] = "s3://elsewhere/orders"
     storage["SerdeInfo"] = {"SerializationLibrary": "other"}
-    assert database.catalogue.put(other) == [
-        "column order_id: description changed",
-        "another Description",
-        "another Location",
-        "another SerdeInfo",
-    ]
-    assert database.catalogue.put(other) == []
-    assert database.stored()["Parameters"]["owner"] == "sales"
+    said += [database.catalogue.put(other) for _ in range(2)]
+    assert (said, database.stored()) == snapshot
+    leftovers = database.catalogue.leftovers
+    assert leftovers(database.name, {"orders"}) == leftovers("not_there", set()) == []
+    assert leftovers(database.name, set()) == [f"{database.name}.orders"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({}, "a table of this name, that something else made"),
-        ({"cdc_lakehouse": "s3://lake/there"}, "of the lake at s3://lake/there: drop it"),
-    ],
-    ids=["of_something_else", "of_another_lake"],
-)
-def test_table_is_left_alone(parameters: dict[str, str], said: str, aws: Aws) -> None:
-    database = Database(aws, f"foreign_{len(parameters)}")
-    foreign = {**database.table(order_id="int").definition, "Parameters": parameters}
+@pytest.mark.parametrize("owner", [{}, {"cdc_lakehouse": "s3://lake/there"}], ids=len)
+def test_table_of_others_is_left_alone(owner: dict[str, str], aws: Aws) -> None:
+    database = Database(aws, f"foreign_{len(owner)}")
+    foreign = {**database.table(order_id="int").definition, "Parameters": owner}
     database.client.create_table(DatabaseName=database.name, TableInput=foreign)
+    before = database.stored()
+    said = "of the lake at s3://lake/there: drop it" if owner else "that something else ma"
     with pytest.raises(UserError, match=said):
         database.put(order_id="bigint")
-    assert database.columns() == {"order_id": "int"}
+    assert database.stored() == before
     assert database.catalogue.leftovers(database.name, set()) == []
-
-
-def test_leftovers_are_named(database: Database) -> None:
-    database.put(order_id="int")
-    leftovers = database.catalogue.leftovers
-    assert leftovers(database.name, {"orders"}) == []
-    assert leftovers(database.name, set()) == [f"{database.name}.orders"]
-    assert leftovers("not_there", set()) == []
 
 
 def test_partitions_are_added(database: Database) -> None:
@@ -224,7 +200,7 @@ def arguments(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list
 
 
 def test_merge_on_read_is_registered_as_hudis_own_sync_does(
-    arguments: list[str], aws: Aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], aws: Aws, tmp_path: Path, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
     """With partitions, each in every table that it makes."""
     for name, body in (
@@ -234,52 +210,22 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
     ):
         key = f"{tmp_path.name}/warehouse/gold.db/sales/{name}"
         aws.client("s3").put_object(Bucket="lake", Key=key, Body=body.encode())
-    names = ["sales", "sales_ro", "sales_rt"]
-    new, same = (
-        [f"{state:<16} merged_gold.{name}{details}" for name in names]
-        for state, details in (
-            ("changed", ": new table, 2 new partitions"),
-            ("unchanged", ""),
-        )
-    )
-    unwritten = "not written yet  gold.zeal"
-    assert main(["glue", *arguments, "--prefix", "dry", "--dry-run"]) == 0
-    said = capsys.readouterr().out
-    assert "would change     dry_gold.sales: new table, 2 new partitions" in said
+    said = [cli("glue", *arguments, "--prefix", "dry", "--dry-run").out]
     with pytest.raises(ClientError, match="EntityNotFound"):
         aws.client("glue").get_database(Name="dry_gold")
-    for lines in (["new database     merged_gold", *new], same):
-        assert main(["glue", *arguments, "--prefix", "merged"]) == 0
-        assert capsys.readouterr().out.splitlines() == [*lines, unwritten]
-
-    glue = aws.client("glue")
-    hudi = "org.apache.hudi.hadoop"
-    for name in names:
-        place = {"DatabaseName": "merged_gold"}
-        table = glue.get_table(**place, Name=name)["Table"]
-        storage = table["StorageDescriptor"]
-        assert [column["Name"] for column in storage["Columns"]] == ["id"]
-        assert [key["Name"] for key in table["PartitionKeys"]] == ["nation"]
-        # `_ro` leaves the logs out; the others merge them.
-        assert storage["SerdeInfo"]["Parameters"] == {
-            "hoodie.query.as.ro.table": str(name == "sales_ro").lower(),
-            "serialization.format": "1",
-        }
-        assert storage["InputFormat"] == (
-            f"{hudi}.HoodieParquetInputFormat"
-            if name == "sales_ro"
-            else f"{hudi}.realtime.HoodieParquetRealtimeInputFormat"
-        )
-        parts = glue.get_partitions(**place, TableName=name)["Partitions"]
-        values = {part["Values"][0] for part in parts}
-        assert values == {"A/B", "__HIVE_DEFAULT_PARTITION__"}
+    said += [cli("glue", *arguments, "--prefix", "merged").out for _ in range(2)]
+    stored = tables_of(aws.client("glue"), "merged_gold").replace(tmp_path.name, "LAKE")
+    assert (said, stored) == snapshot
+    for name in ("sales", "sales_ro", "sales_rt"):
+        place = {"DatabaseName": "merged_gold", "TableName": name}
+        parts = aws.client("glue").get_partitions(**place)["Partitions"]
+        null = "__HIVE_DEFAULT_PARTITION__"
+        assert {part["Values"][0] for part in parts} == {"A/B", null}
 
 
-def test_manifest_that_cannot_be_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_manifest_that_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
-    for text, said in (
+    for text, expected in (
         (None, "run `dbt build`"),
         ("{", "cannot read"),
         ("{}", "this is no manifest"),
@@ -287,36 +233,27 @@ def test_manifest_that_cannot_be_read(
     ):
         if text is not None:
             file.write_text(text)
-        assert main(["glue", "--manifest", str(file)]) == 1
-        assert said in capsys.readouterr().err
+        said = cli("glue", "--manifest", str(file))
+        assert (said.code, expected in said.err) == (1, True)
 
 
-def test_lake_without_a_table_is_an_error(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_lake_of_which_no_table_can_be_read_is_an_error(
+    arguments: list[str], aws: Aws, tmp_path: Path, cli: Cli
 ) -> None:
-    assert main(["glue", *arguments]) == 1
-    heard = capsys.readouterr()
-    assert heard.out == "not written yet  gold.sales\nnot written yet  gold.zeal\n"
-    assert f"there is no table below s3://lake/{tmp_path.name}/warehouse" in heard.err
-
-
-def test_table_that_cannot_be_read_stops_no_other(
-    arguments: list[str], aws: Aws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    """There is none; or one that is broken, which stops no other."""
+    code, out, err = cli("glue", *arguments)
+    assert (code, out) == (1, "not written yet  gold.sales\nnot written yet  gold.zeal\n")
+    assert f"there is no table below s3://lake/{tmp_path.name}/warehouse" in err
     key = f"{tmp_path.name}/warehouse/gold.db/sales/.hoodie/hoodie.properties"
     aws.client("s3").put_object(Bucket="lake", Key=key, Body=b"x")
-    said = "glue: lake_gold.sales: cannot read the Hudi table at s3://lake/"
-    assert main(["glue", *arguments]) == 1
-    heard = capsys.readouterr()
-    assert said in heard.err
-    assert heard.out == "not written yet  gold.zeal\n"
-
-    assert main(["glue", "--json", *arguments]) == 1
-    heard = capsys.readouterr()
-    assert said in heard.err
-    assert json.loads(heard.out) == [
-        {"state": "not written yet", "name": "gold.zeal", "details": []}
-    ]
+    as_json = [{"state": "not written yet", "name": "gold.zeal", "details": []}]
+    for option, expected in (
+        ([], "not written yet  gold.zeal\n"),
+        (["--json"], f"{json.dumps(as_json, indent=2)}\n"),
+    ):
+        code, out, err = cli("glue", *option, *arguments)
+        assert (code, out) == (1, expected)
+        assert "lake_gold.sales: cannot read the Hudi table at s3://lake/" in err
 
 
 @pytest.mark.parametrize(
@@ -335,17 +272,15 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
 
 
 def test_server_that_does_not_answer_is_worth_another_try(
-    arguments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-    assert main(["glue", *arguments]) == 75
-    said = f'glue: Could not connect to the endpoint URL: "{url}'
-    assert said in capsys.readouterr().err
+    said = cli("glue", *arguments)
+    assert said.code == 75
+    assert f'glue: Could not connect to the endpoint URL: "{url}' in said.err
 
 
 def test_prefix_that_is_no_name_is_refused() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import boto3
 import pytest
 from cfnlint.api import ManualArgs, lint  # type: ignore[import-untyped]  # it has no types
+from syrupy.assertion import SnapshotAssertion
 
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import UserError
@@ -31,6 +32,7 @@ from cdc_lakehouse.serving.quicksight.definitions import (
     definitions,
 )
 from tests.support.aws import documented_policy
+from tests.unit.conftest import Cli
 
 ACCOUNT = "123456789012"
 REGION = "eu-west-1"
@@ -66,9 +68,6 @@ def test_definitions_are_valid(target: Target) -> None:
     }
     text = json.dumps({"Resources": resources})
     assert lint(text, config=ManualArgs(regions=[REGION])) == []
-    wrong = text.replace('"PERCENT"', '"PERCENTAGE"')
-    (problem,) = lint(wrong, config=ManualArgs(regions=[REGION]))
-    assert "'PERCENTAGE' is not one of" in problem.message
 
 
 def values(content: Any, key: str) -> Iterator[Any]:
@@ -83,27 +82,13 @@ def values(content: Any, key: str) -> Iterator[Any]:
 
 
 def test_dry_run_prints_the_requests_and_sends_none(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     monkeypatch.delattr(boto3, "client")
     options = ["--prefix", "shop", "--work-group", "readers", "--spice", "--dry-run"]
-    assert main(["quicksight", *ARGUMENTS, *options]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    kinds = ("data_source", "data_set", "data_set", "dashboard")
-    source, *data_sets, dashboard = sent = [
-        request[f"create_{kind}"] for request, kind in zip(printed, kinds, strict=True)
-    ]
-    assert sent == bodies(Target(ACCOUNT, REGION, PRINCIPAL, "shop", "readers", True))
-    assert {body["AwsAccountId"] for body in sent} == {ACCOUNT}
-    assert set(values(sent, "Principal")) == {PRINCIPAL}
-    assert [*values(source, "WorkGroup")] == ["readers"]
-    assert {body["ImportMode"] for body in data_sets} == {"SPICE"}
-    assert set(values(data_sets, "Schema")) == {"shop_gold"}
-    # Each reads the one before it.
-    arn = f"arn:aws:quicksight:{REGION}:{ACCOUNT}"
-    assert {*values(data_sets, "DataSourceArn")} == {f"{arn}:datasource/{id_of(source)}"}
-    read = [f"{arn}:dataset/{id_of(body)}" for body in data_sets]
-    assert [*values(dashboard, "DataSetArn")] == read
+    said = cli("quicksight", *ARGUMENTS, *options)
+    assert said == snapshot
+    assert set(values(json.loads(said.out), "Principal")) == {PRINCIPAL}
 
 
 def test_values_never_become_json() -> None:
@@ -114,17 +99,16 @@ def test_values_never_become_json() -> None:
     assert "quicksight:*" not in permission["Actions"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("{", "Expecting property name"), ('{"a": "${colour}"}', "no placeholder is called")],
-)
 def test_a_file_that_was_edited_badly_is_named(
-    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "data_set_x.json").write_text(text)
     monkeypatch.setattr("cdc_lakehouse.serving.quicksight.definitions.FOLDER", tmp_path)
-    with pytest.raises(UserError, match=rf"data_set_x\.json: {said}"):
-        definitions(TARGET)
+    file = tmp_path / "data_set_x.json"
+    for text in ("{", '{"a": "${colour}"}'):
+        file.write_text(text)
+        said = "no placeholder is called" if "$" in text else "Expecting property name"
+        with pytest.raises(UserError, match=rf"data_set_x\.json: {said}"):
+            definitions(TARGET)
 
 
 def test_whatever_changes_in_the_dashboard_is_a_new_version(
@@ -218,19 +202,7 @@ def id_of(body: Request) -> str:
 
 
 class Account:
-    """QuickSight in an account; botocore checks the requests, and what they put is kept.
-
-    Attributes:
-        client: boto3's.
-        called: the operations.
-        kept: the data source and the data sets, and the dashboard's published version.
-        versions: those of the dashboard.
-        published: the number of the one that is shown.
-        statuses: what a description says next, and then again, by ID or version.
-        ending: how creations and updates end.
-        imports: the data sets that were imported, in their order.
-        refusal: code and message of the answer to a creation.
-    """
+    """QuickSight in an account; botocore checks the requests, and what they put is kept."""
 
     def __init__(self) -> None:
         credentials = dict.fromkeys(("aws_access_key_id", "aws_secret_access_key"), "test")
@@ -239,68 +211,62 @@ class Account:
         events.register("provide-client-params.quicksight", self._take)
         events.register("before-call.quicksight", self._respond)
         self.called: set[str] = set()
-        self.kept: dict[str, Request] = {}
+        self.calls: list[str] = []  # but those that describe
+        self.kept: dict[str, Request] = {}  # of the dashboard the version that is shown
         self.versions: list[Request] = []
-        self.published = 1
-        self.statuses: dict[str, list[str]] = {}
+        self.pending: set[str] = set()  # what is not done when it is described first
+        self.statuses: dict[str, str] = {}
         self.ending = "SUCCESSFUL"
-        self.imports: list[str] = []
-        self.refusal: tuple[str, str] | None = None
+        self.refusal: tuple[str, str] | None = None  # of a creation
 
     def _take(self, params: Request, **_: Any) -> None:
         self._body = copy.deepcopy(params)
 
     def _respond(self, model: Any, **_: Any) -> tuple[SimpleNamespace, Request]:
         self.called.add(model.name)
-        verb = re.findall("[A-Z][a-z]+", model.name)[0]
+        verb, kind = re.findall("^([A-Z][a-z]+)(.*)", model.name)[0]
+        key = id_of(self._body)
         refused = self.refusal if verb == "Create" else None
-        if verb == "Describe" and id_of(self._body) not in self.kept:
+        if verb == "Describe" and key not in self.kept:
             refused = ("ResourceNotFoundException", "")
         if refused:
             error = dict(zip(("Code", "Message"), refused, strict=True))
             return SimpleNamespace(status_code=400), {"Error": error}
-        return SimpleNamespace(status_code=200), self._answer(model.name, verb, self._body)
+        if verb != "Describe":
+            self.calls.append(f"{model.name} {key}")
+        answer = self._described if verb == "Describe" else self._put
+        return SimpleNamespace(status_code=200), answer(verb, kind, key, self._body)
 
-    def _answer(self, operation: str, verb: str, body: Request) -> Request:
-        key = id_of(body)
-        if verb == "Describe":
-            return self._described(operation.removeprefix(verb), key, body)
-        if operation == "CreateIngestion":
-            assert body["IngestionType"] == "FULL_REFRESH"
-            self.imports.append(key)
-        elif operation.endswith("Permissions"):
+    def _put(self, verb: str, kind: str, key: str, body: Request) -> Request:
+        if kind.endswith("Permissions"):
             self.kept[key]["Permissions"] = body["GrantPermissions"]
-        elif operation == "UpdateDashboardPublishedVersion":
-            self.published = body["VersionNumber"]
-            self.kept[key] |= self.versions[self.published - 1]
-        else:
-            ended, place = "UPDATE" if verb == "Update" else "CREATION", key
-            if "Dashboard" in operation:
+        elif kind == "DashboardPublishedVersion":
+            self.kept[key] |= self.versions[body["VersionNumber"] - 1]
+        elif kind != "Ingestion":
+            self.pending.add(key)
+            self.statuses[key] = self.ending
+            if kind == "Dashboard":
                 self.versions.append(body)
-                ended, place = "CREATION", f"{key}/version/{len(self.versions)}"
-            self.statuses[place] = [f"{ended}_IN_PROGRESS", f"{ended}_{self.ending}"]
-            if operation != "UpdateDashboard":
+            if (verb, kind) != ("Update", "Dashboard"):
                 self.kept[key] = self.kept.get(key, {}) | body
-            if body.get("ImportMode") == "SPICE":
-                self.imports.append(key)
-                return {"IngestionId": "first"}
-        return {"VersionArn": f"{key}/version/{len(self.versions)}"}
+        first = {"IngestionId": "first"} if body.get("ImportMode") == "SPICE" else {}
+        return {"VersionArn": f"{key}/version/{len(self.versions)}", **first}
 
-    def _described(self, kind: str, key: str, body: Request) -> Request:
+    def _described(self, verb: str, kind: str, key: str, body: Request) -> Request:
         """With defaults of AWS's in it."""
         known = copy.deepcopy(self.kept[key])
         for columns in values(known, "InputColumns"):
             for place, column in enumerate(columns):
                 column["Id"] = f"column-{place}"
-        number = body.get("VersionNumber")
-        described = f"{key}/version/{number}" if number else key
-        status = self.statuses.get(described, ["CREATION_SUCCESSFUL"])
-        known["Status"] = status.pop(0) if len(status) > 1 else status[0]
+        status = "IN_PROGRESS" if key in self.pending else self.statuses[key]
+        self.pending.discard(key)
+        known["Status"] = f"CREATION_{status}"
         problem = {"Type": "DENIED", "Message": "no such thing"}
         problems = [{**problem, "ViolatedEntities": [{"Path": "sheet/revenue"}]}]
         if known["Status"].endswith("FAILED"):
             known |= {"ErrorInfo": problem, "Errors": problems}
         if kind == "Dashboard":
+            number = body.get("VersionNumber")
             shown = self.versions[number - 1] if number else known
             known["Description"] = shown["VersionDescription"]
             return {kind: {"Version": known}}
@@ -316,102 +282,75 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Account:
     return found
 
 
-@pytest.mark.parametrize("target", [TARGET, SPICE])
+@pytest.mark.parametrize("options", [[], ["--spice"]], ids=["direct", "spice"])
 def test_everything_is_created_then_kept_then_mended(
-    target: Target, account: Account, capsys: pytest.CaptureFixture[str]
+    options: list[str], account: Account, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
-    source, *data_sets, dashboard = wanted = bodies(target)
-    names = [
-        f"data source {id_of(source)}",
-        *(f"data set {id_of(body)}" for body in data_sets),
-        f"dashboard {id_of(dashboard)}",
-    ]
-    imported = ["", *[", import started" if target.is_spice else ""] * 2, ""]
+    wanted = {id_of(body): body for body in bodies(SPICE if options else TARGET)}
 
-    def run(*outcomes: str) -> None:
-        spice = ["--spice"] if target.is_spice else []
-        assert main(["quicksight", *ARGUMENTS, *spice]) == 0
-        out = re.sub("import ([0-9a-f-]{36}|first)", "import", capsys.readouterr().out)
-        expected = map("{}: {}{}".format, names, outcomes, imported)
-        assert out.splitlines() == [*expected, URL]
-        assert account.kept == {id_of(body): body for body in wanted}
-        assert account.published == len(account.versions)
-        assert account.imports == [id_of(body) for body in data_sets if target.is_spice]
-        account.imports.clear()
+    def run() -> str:
+        account.calls.clear()
+        said = cli("quicksight", *ARGUMENTS, *options)
+        assert (said.code, account.kept) == (0, wanted)
+        text = "\n".join([said.out, *account.calls])
+        return re.sub("[0-9a-f]{8}-[0-9a-f-]{27}", "UUID", text)
 
-    run(*["created"] * 4)
-    run(*["unchanged"] * 4)
-    assert len(account.versions) == 1
+    said = [run(), run()]
     for body in account.kept.values():
         body |= {"Name": "old", "Permissions": []}
-    account.kept[id_of(dashboard)]["VersionDescription"] = "old"
-    run(*["updated"] * 3, "updated, version 2 published")
-    account.statuses = {key: ["UPDATE_FAILED"] for key in account.kept}
-    run("updated", *["unchanged"] * 2, "updated, version 3 published")
+    account.kept[[*wanted][-1]]["VersionDescription"] = "old"
+    said.append(run())
+    account.statuses = dict.fromkeys(wanted, "FAILED")
+    assert [*said, run()] == snapshot
 
 
-def test_failed_data_source_ends_the_command(
-    account: Account, capsys: pytest.CaptureFixture[str]
+def test_what_failed_is_named(
+    account: Account, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Nothing follows a data source; a version of the dashboard is not shown."""
     account.ending = "FAILED"
-    assert main(["quicksight", *ARGUMENTS]) == 1
+    code, _, err = cli("quicksight", *ARGUMENTS)
     said = "-lake: its creation ended as CREATION_FAILED: DENIED: no such thing"
-    assert said in capsys.readouterr().err
+    assert (code, said in err) == (1, True)
     assert list(account.kept) == [id_of(bodies(TARGET)[0])]
 
-
-def test_version_that_failed_is_not_published(
-    account: Account, capsys: pytest.CaptureFixture[str]
-) -> None:
+    account.kept, account.ending = {}, "SUCCESSFUL"
     assert main(["quicksight", *ARGUMENTS]) == 0
     dashboard = account.kept[id_of(bodies(TARGET)[-1])]
     dashboard["VersionDescription"] = "old"
     account.ending = "FAILED"
-    assert main(["quicksight", *ARGUMENTS]) == 1
-    said = "-revenue: version 2 ended as CREATION_FAILED: DENIED: no such thing sheet/rev"
-    assert said in capsys.readouterr().err
-    assert (account.published, dashboard["VersionDescription"]) == (1, "old")
+    code, _, err = cli("quicksight", *ARGUMENTS)
+    said = "version 2 ended as CREATION_FAILED: DENIED: no such thing sheet/revenue"
+    assert (code, said in err) == (1, True)
+    assert dashboard["VersionDescription"] == "old"
 
-
-def test_waiting_has_an_end(
-    account: Account, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+    account.kept, account.ending = {}, "SUCCESSFUL"
     monkeypatch.setattr(publishing, "SECONDS_TO_WAIT", 0)
-    assert main(["quicksight", *ARGUMENTS]) == 75
-    assert "its creation is not done after 0 s: run the command" in capsys.readouterr().err
+    code, _, err = cli("quicksight", *ARGUMENTS)
+    said = "its creation is not done after 0 s: run the command"
+    assert (code, said in err) == (75, True)
 
 
-@pytest.mark.parametrize(
-    ("code", "message", "ended", "hint"),
-    [
-        ("AccessDeniedException", "not authorized", 1, "the policy in docs/quicksight.md"),
-        ("AccessDeniedException", "your identity region is x", 1, "with the --region that"),
-        ("ConflictException", "busy", 75, "run the command again"),
-        ("ExpiredTokenException", "expired", 1, "log in anew"),
-        ("InternalFailureException", "sorry", 1, "sorry"),
-        ("InvalidParameterValueException", "The principals are wrong", 1, "list-users"),
-        ("ThrottlingException", "slow down", 75, "again in a minute"),
-        ("UnsupportedUserEditionException", "no", 1, "Enterprise"),
-    ],
-)
 def test_a_refusal_says_what_to_do(
-    code: str,
-    message: str,
-    ended: int,
-    hint: str,
-    account: Account,
-    capsys: pytest.CaptureFixture[str],
+    account: Account, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
-    account.refusal = (code, message)
-    assert main(["quicksight", *ARGUMENTS]) == ended
-    said = capsys.readouterr().err
-    assert f"-lake: AWS refuses CreateDataSource ({code}): {message}" in said
-    assert hint in said
+    said = []
+    for account.refusal in [
+        ("AccessDeniedException", "not authorized"),
+        ("AccessDeniedException", "your identity region is x"),
+        ("ConflictException", "busy"),
+        ("ExpiredTokenException", "expired"),
+        ("InternalFailureException", "sorry"),
+        ("InvalidParameterValueException", "The principals are wrong"),
+        ("ThrottlingException", "slow down"),
+        ("UnsupportedUserEditionException", "no"),
+    ]:
+        said.append(cli("quicksight", *ARGUMENTS))
+    assert said == snapshot
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
+def test_a_malformed_option_is_named(cli: Cli) -> None:
+    for option, value in [
         ("--account", "12345678901"),
         ("--region", "Ireland"),
         ("--principal", "ann"),
@@ -420,25 +359,21 @@ def test_a_refusal_says_what_to_do(
         ("--principal", PRINCIPAL.replace(ACCOUNT, "210987654321")),
         ("--prefix", "lake'; drop"),
         ("--work-group", "a b"),
-    ],
-)
-def test_a_malformed_option_is_named(
-    option: str, value: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["quicksight", *ARGUMENTS, option, value]) == 2
-    assert f"Error: {option} is " in capsys.readouterr().err
+    ]:
+        said = cli("quicksight", *ARGUMENTS, option, value)
+        assert (said.code, f"Error: {option} is " in said.err) == (2, True)
 
 
 def test_missing_credentials_are_said(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    assert main(["quicksight", *ARGUMENTS]) == 1
-    assert "no AWS credentials found: log in anew" in capsys.readouterr().err
+    said = cli("quicksight", *ARGUMENTS)
+    assert (said.code, "no AWS credentials found: log in anew" in said.err) == (1, True)
 
 
 def test_the_policy_allows_what_the_command_calls_and_no_more(account: Account) -> None:

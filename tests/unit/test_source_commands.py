@@ -1,4 +1,4 @@
-"""The source's loader and its rows, without a server."""
+"""What a source's commands say, without a server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import cdc_lakehouse.cli
 from cdc_lakehouse.errors import UserError
 from lab.northwind import northwind
 from lab.northwind.__main__ import main
 from lab.stack.postgres import find_binaries
 from tests.support.project import PROJECT
+from tests.unit.conftest import Cli
 
 
 def test_order_rows_of_a_held_back_order() -> None:
@@ -24,13 +24,9 @@ def test_order_rows_of_a_held_back_order() -> None:
         northwind.order_rows(1)
 
 
-def test_readme_has_every_option_and_variable(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--help"]) == 0
-    named = set(
-        re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", capsys.readouterr().out)
-    )
+def test_readme_has_every_option_and_variable(cli: Cli) -> None:
+    said = cli("--help", main=main).out
+    named = set(re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", said))
     assert len(named) > 10
     readme = (PROJECT / "connectors" / "README.md").read_text(encoding="utf-8")
     section = readme.split("\n## The source\n")[1].split("\n## ")[0]
@@ -47,24 +43,16 @@ def test_missing_postgres_is_an_error_with_the_package_name(
 
 
 @pytest.mark.parametrize(
-    ("connector", "name", "value"),
-    [
-        ("mariadb", "MYSQL_TCP_PORT", "abc"),
-        ("mariadb", "MYSQL_TCP_PORT", "-1"),
-        ("tables", "PGPORT", "abc"),
-        ("tables", "PGPORT", "99999"),
-    ],
+    "setting",
+    ["MYSQL_TCP_PORT=abc", "MYSQL_TCP_PORT=-1", "PGPORT=abc", "PGPORT=99999"],
 )
 def test_port_that_is_none_is_named(
-    connector: str,
-    name: str,
-    value: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    setting: str, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
+    name, _, value = setting.partition("=")
     monkeypatch.setenv(name, value)
-    file = str(PROJECT / f"connectors/source-{connector}.json")
-    assert cdc_lakehouse.cli.main(["diff", "--connector", file]) in (1, 75)
-    [line] = capsys.readouterr().err.splitlines()
-    assert name in line
-    assert value in line
+    connector = "tables" if name == "PGPORT" else "mariadb"
+    said = cli("diff", "--connector", str(PROJECT / f"connectors/source-{connector}.json"))
+    assert said.code in (1, 75)
+    [line] = said.err.splitlines()
+    assert name in line and value in line
