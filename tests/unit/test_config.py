@@ -20,36 +20,26 @@ from ingest.bronze import Slice
 from ingest.build import Build
 from ingest.events import SKIPPED
 from ingest.generations import numbers
-from ingest.topics import TOPICS_FILE, read_topics
+from ingest.topics import read_topics
 from tests.support.records import TOPIC
 
 # The number of a batch
 
 
-def test_next_batch_is_now_in_utc() -> None:
+def test_next_batch_is_a_later_time_when_the_clock_is_behind() -> None:
+    """In UTC."""
     now = datetime(2026, 3, 4, 5, 6, 7, 89_000, tzinfo=UTC)
-    assert next_batch(0, now) == 20260304050607089
-    assert next_batch(0, now.astimezone(timezone(timedelta(hours=5)))) == (
-        20260304050607089
-    )
-
-
-@pytest.mark.parametrize(
-    ("last", "expected"),
-    [
-        (20260304050607000, 20260304050607001),
-        (20260304050609999, 20260304050610000),
-        (20260304050659999, 20260304050700000),
-        (20261231235959999, 20270101000000000),
-    ],
-)
-def test_next_batch_is_a_later_time_when_the_clock_is_behind(
-    last: int, expected: int
-) -> None:
-    now = datetime(2020, 1, 1, tzinfo=UTC)
-    assert next_batch(last, now) == expected > last
-    assert next_batch(0, batch_time(expected)) == expected
-    assert batch_time(last) < batch_time(expected)
+    for zone in (UTC, timezone(timedelta(hours=5))):
+        assert next_batch(0, now.astimezone(zone)) == 20260304050607089
+    for last, expected in {
+        20260304050607000: 20260304050607001,
+        20260304050609999: 20260304050610000,
+        20260304050659999: 20260304050700000,
+        20261231235959999: 20270101000000000,
+    }.items():
+        assert next_batch(last, datetime(2020, 1, 1, tzinfo=UTC)) == expected > last
+        assert next_batch(0, batch_time(expected)) == expected
+        assert batch_time(last) < batch_time(expected)
 
 
 @pytest.fixture
@@ -107,74 +97,68 @@ def test_reading_goes_on_at_the_first_event_that_is_not_written() -> None:
     assert _read_to(slices, "cdc_events") == {f"{TOPIC}/0": 12, f"{TOPIC}/1": 4}
 
 
-def test_topics_of_the_project() -> None:
-    topics = read_topics()
-    assert topics.tables[TOPIC] == "cdc_events"
-    assert TOPICS_FILE.is_file()
+TABLE = '[topics]\n"a" = "b"\n'
+WRONG = [
+    ("[topics", "cannot read"),
+    ("", r"\[topics\] names no topic"),
+    (f"{TABLE}[tables]", r"unknown section \[tables\]"),
+    ('[topics]\n"a" = "B-c"', "names the table 'B-c'"),
+    ('[topics]\n"a" = 5', "names the table 5"),
+    ('topics = "a"', r"topics is 'a'; it is a section: write \[topics\]"),
+    (f"epochs = 5\n{TABLE}", "epochs is 5; it is a section"),
+    ('[[topics]]\n"a" = "b"', r"topics is \[{'a': 'b'}\]; it is a section"),
+    ('[topics]\n"a" = "rejected_events"', "is the quarantine"),
+    (f'{TABLE}[epochs]\n"c" = 1', "which .topics. lacks"),
+    (f'{TABLE}[source_tables]\n"c" = ["d"]', "which .topics. lacks"),
+    (f'{TABLE}[source_tables]\n"a" = "d"', "of 'a' are 'd'"),
+    (f'{TABLE}[source_tables]\n"a" = []', r"of 'a' are \[\]"),
+    (f'{TABLE}[recreated]\n"c" = []', "which .topics. lacks"),
+    (f'{TABLE}[recreated]\n"a" = 5', "says 5 of 'a'"),
+    (f'{TABLE}[recreated]\n"a" = [5]', r"says \[5\] of 'a'"),
+    (f'{TABLE}[recreated]\n"a" = [2026-01-31T09:30:00]', "an offset"),
+    (
+        f'{TABLE}[recreated]\n"a" = [2026-01-31T00:00:00Z, 2026-01-31T01:00:00+01:00]',
+        "a list of rising times",
+    ),
+    (f'{TABLE}[epochs]\n"a" = -1', "the epoch of 'a' is -1"),
+    (f'{TABLE}[epochs]\n"a" = true', "the epoch of 'a' is True"),
+    (f'{TABLE}[epochs]\n"a" = "1"', "the epoch of 'a' is '1'"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[topics", "cannot read"),
-        ("", r"\[topics\] names no topic"),
-        ('[topics]\n"a" = "b"\n[tables]\n', r"unknown section \[tables\]"),
-        ('[topics]\n"a" = "B-c"\n', "names the table 'B-c'"),
-        ('[topics]\n"a" = 5\n', "names the table 5"),
-        ('topics = "a"', r"topics is 'a'; it is a section: write \[topics\]"),
-        ('epochs = 5\n[topics]\n"a" = "b"\n', "epochs is 5; it is a section"),
-        ('[[topics]]\n"a" = "b"\n', r"topics is \[{'a': 'b'}\]; it is a section"),
-        ('[topics]\n"a" = "rejected_events"\n', "is the quarantine"),
-        ('[topics]\n"a" = "b"\n[epochs]\n"c" = 1\n', "which .topics. lacks"),
-        ('[topics]\n"a" = "b"\n[source_tables]\n"c" = ["d"]\n', "which .topics. lacks"),
-        ('[topics]\n"a" = "b"\n[source_tables]\n"a" = "d"\n', "of 'a' are 'd'"),
-        ('[topics]\n"a" = "b"\n[source_tables]\n"a" = []\n', r"of 'a' are \[\]"),
-        ('[topics]\n"a" = "b"\n[recreated]\n"c" = []\n', "which .topics. lacks"),
-        ('[topics]\n"a" = "b"\n[recreated]\n"a" = 5\n', "says 5 of 'a'"),
-        ('[topics]\n"a" = "b"\n[recreated]\n"a" = [5]\n', r"says \[5\] of 'a'"),
-        ('[topics]\n"a" = "b"\n[recreated]\n"a" = [2026-01-31T09:30:00]\n', "an offset"),
-        (
-            '[topics]\n"a" = "b"\n[recreated]\n"a" = [2026-01-31T00:00:00Z,'
-            " 2026-01-31T01:00:00+01:00]\n",
-            "a list of rising times",
-        ),
-        ('[topics]\n"a" = "b"\n[epochs]\n"a" = -1\n', "the epoch of 'a' is -1"),
-        ('[topics]\n"a" = "b"\n[epochs]\n"a" = true\n', "the epoch of 'a' is True"),
-        ('[topics]\n"a" = "b"\n[epochs]\n"a" = "1"\n', "the epoch of 'a' is '1'"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), WRONG)
 def test_topics_file_that_is_wrong(text: str, message: str, tmp_path: Path) -> None:
     file = tmp_path / "topics.toml"
-    file.write_text(text)
+    with pytest.raises(UserError, match="cannot read"):
+        read_topics(file)
+    file.write_text(f"{text}\n")
     with pytest.raises(UserError, match=message):
         read_topics(file)
 
 
-@pytest.mark.parametrize(
-    ("times", "held", "newest", "expected"),
-    [
-        ([], {}, 0, [0]),
-        ([], {0: 50, 1: 70}, 1, [1]),
-        ([], {}, 2, [2]),
-        ([100], {}, 0, [0, 1]),
-        ([100], {0: 50}, 0, [0, 1]),
-        ([100], {0: 50, 1: 150}, 1, [0, 1]),
-        ([100, 200], {0: 50, 1: 150}, 1, [0, 1, 2]),
-        # What came before the topic was recreated arrived later.
-        ([100], {0: 150}, 0, [-1, 0]),
-        ([100], {-1: 50, 0: 150}, 0, [-1, 0]),
-        # Kafka's ids told two generations before; files tell of the third only.
-        ([100], {0: 20, 1: 50, 2: 150}, 2, [1, 2]),
-        ([100], {}, 2, [1, 2]),
-        # The time was said too late at first.
-        ([100, 200], {0: 50, 1: 250}, 1, [0, 1, 1]),
-    ],
-)
-def test_number_of_a_generation(
-    times: list[int], held: dict[int, int], newest: int, expected: list[int]
-) -> None:
-    moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
-    assert numbers(moments, held, newest) == expected
+GENERATIONS: list[tuple[list[int], dict[int, int], int, list[int]]] = [
+    ([], {}, 0, [0]),
+    ([], {0: 50, 1: 70}, 1, [1]),
+    ([], {}, 2, [2]),
+    ([100], {}, 0, [0, 1]),
+    ([100], {0: 50}, 0, [0, 1]),
+    ([100], {0: 50, 1: 150}, 1, [0, 1]),
+    ([100, 200], {0: 50, 1: 150}, 1, [0, 1, 2]),
+    # What came before the topic was recreated arrived later.
+    ([100], {0: 150}, 0, [-1, 0]),
+    ([100], {-1: 50, 0: 150}, 0, [-1, 0]),
+    # Kafka's ids told two generations before; files tell of the third only.
+    ([100], {0: 20, 1: 50, 2: 150}, 2, [1, 2]),
+    ([100], {}, 2, [1, 2]),
+    # The time was said too late at first.
+    ([100, 200], {0: 50, 1: 250}, 1, [0, 1, 1]),
+]
+
+
+def test_number_of_a_generation() -> None:
+    for times, held, newest, expected in GENERATIONS:
+        moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
+        assert numbers(moments, held, newest) == expected
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
@@ -188,66 +172,33 @@ def test_topics_file_that_another_editor_wrote(encoding: str, tmp_path: Path) ->
             read_topics(file)
 
 
-def test_topics_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot read"):
-        read_topics(tmp_path / "topics.toml")
-
-
-@pytest.mark.parametrize(
-    ("value", "root"), [(None, ".lake"), ("", ".lake"), ("/data/x/", "/data/x")]
-)
-def test_lake_root_of_the_environment(
-    value: str | None, root: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lake_root_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Set to nothing is not set, as in make and the profile."""
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.delenv("LAKE_ROOT", raising=False)
-    if value is not None:
+    assert lake_root() == ".lake"
+    for value, root in (("", ".lake"), ("/data/x/", "/data/x")):
         monkeypatch.setenv("LAKE_ROOT", value)
-    assert lake_root() == root
-    settings = embedded_settings()
-    assert settings["spark.sql.warehouse.dir"] == f"{root}/warehouse"
-    derby = settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
-    assert derby == f"jdbc:derby:;databaseName={root}/metastore;create=true"
+        assert lake_root() == root
+        settings = embedded_settings()
+        assert settings["spark.sql.warehouse.dir"] == f"{root}/warehouse"
+        derby = settings["spark.hadoop.javax.jdo.option.ConnectionURL"]
+        assert derby == f"jdbc:derby:;databaseName={root}/metastore;create=true"
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("/", "name a folder"),
-        ("/data/my lake", "Hudi cannot find again: /data/my lake"),
-        ("50%", "Hudi cannot find again"),
-        ("it's", "Hudi cannot find again"),
-        ("s3a://bucket/a b", "Hudi cannot find again"),
-    ],
-)
-def test_lake_that_hudi_would_not_find_is_refused(
-    value: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LAKE_ROOT", value)
-    with pytest.raises(UserError, match=message):
-        lake_root()
+def test_lake_that_hudi_would_not_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("/", "/data/my lake", "50%", "it's", "s3a://b/a b"):
+        monkeypatch.setenv("LAKE_ROOT", value)
+        said = "name a folder" if value == "/" else "Hudi cannot find again"
+        with pytest.raises(UserError, match=said):
+            lake_root()
 
 
-@pytest.mark.parametrize(
-    ("command", "selects"),
-    [
-        ("build", False),
-        ("run --threads 2", False),
-        ("run --vars '{a: s}'", False),
-        ("build -s orders+", True),
-        ("build -sorders", True),
-        ("build --select=orders+", True),
-        ("build --exclude orders", True),
-    ],
-)
-def test_command_that_selects_nodes_itself_is_recognised(
-    command: str, selects: bool
-) -> None:
-    assert Build(command, retries=False).selects is selects
-
-
-def test_open_quote_of_a_command_is_named() -> None:
+def test_command_that_selects_nodes_itself_is_recognised() -> None:
+    for command in ("build", "run --threads 2", "run --vars '{a: s}'"):
+        assert not Build(command, retries=False).selects
+    for option in ("-s orders+", "-sorders", "--select=orders+", "--exclude orders"):
+        assert Build(f"build {option}", retries=False).selects
     with pytest.raises(UserError, match="No closing quotation"):
         Build("run --vars '{a: 1}", retries=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,31 +31,13 @@ NOTHING: list[str] = []
 READS = [LOCK, SESSION]
 WRITES = [LOCK, UNDER_WAY, SESSION, EVERYWHERE, COMMITS]
 ERASES = [LOCK, UNDER_WAY, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, ALL_COMMITS]
-# As dbt names them itself: of two words the second.
-COMMANDS = {
-    "build": WRITES,
-    "clean": NOTHING,
-    "clone": WRITES,
-    "compile": READS,
-    # It loads no plugin.
-    "debug": NOTHING,
-    "deps": NOTHING,
-    "freshness": READS,
-    "generate": READS,
-    "init": NOTHING,
-    "list": NOTHING,
-    "ls": NOTHING,
-    "parse": NOTHING,
-    "retry": WRITES,
-    "run": WRITES,
-    "run-operation": WRITES,
-    "seed": WRITES,
-    "serve": NOTHING,
-    "show": READS,
-    "snapshot": WRITES,
-    "snapshot-freshness": READS,
-    "test": READS,
+# As dbt names them itself: of two words the second. `debug` loads no plugin.
+TAKEN_BY = {
+    "clean debug deps init list ls parse serve": NOTHING,
+    "compile freshness generate show snapshot-freshness test": READS,
+    "build clone retry run run-operation seed snapshot": WRITES,
 }
+COMMANDS = {name: takes for names, takes in TAKEN_BY.items() for name in names.split()}
 
 
 @pytest.fixture
@@ -93,28 +75,32 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     plugin.release()
 
 
-def start(
-    monkeypatch: pytest.MonkeyPatch,
-    command: str,
-    target: str = "embedded",
-    method: str = "session",
-    **flags: object,
-) -> None:
-    """Have dbt load the plugin for a command."""
-    known = {"STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
-    flags = known | {"WHICH": command} | flags
-    monkeypatch.setattr(plugin, "get_flags", lambda: SimpleNamespace(**flags))
-    profile = SimpleNamespace(
-        target_name=target, credentials=SimpleNamespace(method=method)
-    )
-    project = SimpleNamespace(
-        project_name="cdc_lakehouse",
-        project_root=".",
-        packages_install_path="dbt_packages",
-        packages=SimpleNamespace(packages=[]),
-    )
-    with click.Context(cli, obj={"profile": profile, "project": project}):
-        plugin.SingleBuild("cdc_lakehouse")
+Start = Callable[..., None]
+
+
+@pytest.fixture
+def start(taken: list[str], monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Has dbt load the plugin for a command."""
+    monkeypatch.setattr(plugin, "is_given", lambda: True)
+
+    def call(
+        command: str, target: str = "embedded", method: str = "session", **flags: object
+    ) -> None:
+        known = {"STATE": None, "TARGET_PATH": None, "PROJECT_DIR": "."}
+        all_flags = SimpleNamespace(**known | {"WHICH": command} | flags)
+        monkeypatch.setattr(plugin, "get_flags", lambda: all_flags)
+        credentials = SimpleNamespace(method=method)
+        profile = SimpleNamespace(target_name=target, credentials=credentials)
+        project = SimpleNamespace(
+            project_name="cdc_lakehouse",
+            project_root=".",
+            packages_install_path="dbt_packages",
+            packages=SimpleNamespace(packages=[]),
+        )
+        with click.Context(cli, obj={"profile": profile, "project": project}):
+            plugin.SingleBuild("cdc_lakehouse")
+
+    return call
 
 
 def names(command: click.Command) -> Iterator[str]:
@@ -129,30 +115,23 @@ def test_every_command_of_dbts_is_known() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("target", ["embedded", "cluster", "emr"])
 def test_command_takes_what_it_needs(
-    command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    target: str, command: str, taken: list[str], start: Start
 ) -> None:
-    start(monkeypatch, command)
-    assert taken == COMMANDS[command]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("target", ["cluster", "emr"])
-def test_command_on_a_cluster_takes_no_lock_of_one_machine(
-    target: str, command: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plugin, "is_given", lambda: True)
-    start(monkeypatch, command, target)
-    assert taken == [part for part in COMMANDS[command] if part not in (LOCK, UNDER_WAY)]
+    """On a cluster no lock of one machine."""
+    start(command, target)
+    of_one_machine = () if target == "embedded" else (LOCK, UNDER_WAY)
+    assert taken == [part for part in COMMANDS[command] if part not in of_one_machine]
 
 
 def test_command_on_a_cluster_needs_spark_submit(
-    taken: list[str], monkeypatch: pytest.MonkeyPatch
+    taken: list[str], start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plugin, "is_given", lambda: False)
     with pytest.raises(DbtRuntimeError, match="run it with spark-submit"):
-        start(monkeypatch, "clone", "cluster")
-    start(monkeypatch, "clone", "thrift", "thrift")
+        start("clone", "cluster")
+    start("clone", "thrift", "thrift")
     assert taken == NOTHING
 
 
@@ -190,20 +169,14 @@ def test_only_projects_that_use_the_package_are_prepared(
 
 
 @pytest.mark.parametrize(
-    "macro", ["erase_key", "cdc_lakehouse.drop_bronze_day", "run_statement"]
+    "macro", ["erase_key", "cdc_lakehouse.drop_bronze_day", "run_statement", "compact"]
 )
 def test_operation_on_bronze_takes_the_ingests_locks(
-    macro: str, taken: list[str], monkeypatch: pytest.MonkeyPatch
+    macro: str, taken: list[str], start: Start
 ) -> None:
-    start(monkeypatch, "run-operation", MACRO=macro)
-    assert taken == ERASES
-
-
-def test_other_operation_lets_the_ingest_run(
-    taken: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start(monkeypatch, "run-operation", MACRO="compact")
-    assert taken == WRITES
+    """Another one lets the ingest run."""
+    start("run-operation", MACRO=macro)
+    assert taken == (WRITES if macro == "compact" else ERASES)
 
 
 @pytest.mark.parametrize("target", [None, "embedded", "thrift"])
@@ -214,23 +187,15 @@ def test_metastore_is_opened_ahead_by_who_holds_its_lock(
     assert taken == ([] if target == "thrift" else [LOCK])
 
 
-def test_database_that_a_thread_makes_is_not_prepared_again(
-    taken: list[str], monkeypatch: pytest.MonkeyPatch
+def test_what_a_build_asks_anew(
+    taken: list[str], start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is half made would be removed."""
+    """The newest commit, as another machine may have written; not a half made metastore."""
     monkeypatch.setattr(plugin, "prepare", lambda: taken.append("prepared"))
     plugin.open_ahead(None, None)
-    start(monkeypatch, "build")
-    assert taken.count("prepared") == 1
-
-
-def test_each_build_of_a_process_asks_for_the_newest_commit(
-    taken: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another machine may have written since."""
-    start(monkeypatch, "build")
-    start(monkeypatch, "build")
-    assert taken.count(COMMITS) == 2
+    start("build")
+    start("build")
+    assert (taken.count("prepared"), taken.count(COMMITS)) == (1, 2)
 
 
 def test_metastore_that_another_process_has_is_not_opened_ahead(
@@ -249,12 +214,12 @@ def test_metastore_that_another_process_has_is_not_opened_ahead(
 
 @pytest.mark.parametrize("place", ["TARGET_PATH", "STATE", None])
 def test_retry_takes_what_the_run_before_took(
-    place: str | None, taken: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: str | None, taken: list[str], tmp_path: Path, start: Start
 ) -> None:
     folder = tmp_path / ("target" if place is None else "results")
     folder.mkdir()
     arguments = {"which": "run-operation", "macro": "remove_versions"}
     (folder / "run_results.json").write_text(json.dumps({"args": arguments}))
     flags = {"PROJECT_DIR": str(tmp_path)} | ({place: str(folder)} if place else {})
-    start(monkeypatch, "retry", **flags)
+    start("retry", **flags)
     assert taken == ERASES

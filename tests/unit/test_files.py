@@ -7,8 +7,8 @@ import logging
 import re
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, patch
 
@@ -26,15 +26,21 @@ from ingest.landing import File
 from ingest.local import files_at, matches
 
 
-def test_change_below_a_local_folder_is_an_occasion_at_once(tmp_path: Path) -> None:
-    (tmp_path / "day").mkdir()
-    looks = occasions([str(tmp_path)], 60, StopRequest())
-    timer = threading.Timer(0.5, (tmp_path / "day" / "new.json").touch)
-    timer.start()
+def seconds_to_an_occasion(folder: Path, cause: Callable[[StopRequest], object]) -> float:
+    """From 0.3 s before a cause, of which no look may come later than in a minute."""
+    stop = StopRequest()
+    looks = occasions([str(folder)], 60, stop)
+    threading.Timer(0.3, cause, [stop]).start()
     start = time.monotonic()
     next(looks)
-    assert time.monotonic() - start < 30
-    assert timer.finished.is_set()
+    return time.monotonic() - start
+
+
+def test_change_or_a_stop_request_is_an_occasion_at_once(tmp_path: Path) -> None:
+    (tmp_path / "day").mkdir()
+    new = tmp_path / "day" / "new.json"
+    assert 0.3 < seconds_to_an_occasion(tmp_path, lambda stop: new.touch()) < 30
+    assert 0.3 < seconds_to_an_occasion(tmp_path, lambda stop: stop.note(15, None)) < 30
 
 
 def test_seconds_that_pass_are_an_occasion(tmp_path: Path) -> None:
@@ -45,56 +51,28 @@ def test_seconds_that_pass_are_an_occasion(tmp_path: Path) -> None:
             next(looks)
 
 
-def test_stop_request_is_an_occasion(tmp_path: Path) -> None:
-    stop = StopRequest()
-    looks = occasions([str(tmp_path)], 60, stop)
-    threading.Timer(0.3, stop.note, (15, None)).start()
-    start = time.monotonic()
-    next(looks)
-    assert stop and time.monotonic() - start < 30
+def read(
+    files: list[File], bad: set[str], monkeypatch: pytest.MonkeyPatch, *, full: bool = False
+) -> tuple[list[File], MagicMock]:
+    """What the ledger has after a look at files, and their landing folder.
 
+    Some cannot be read, and the error does not name them.
+    """
+    landing = MagicMock(unreadable={}, waiting=set(), jobs=0)
+    landing.new_files.return_value = files
+    landing.batches.side_effect = lambda files: [files]
+    landing.readable.side_effect = lambda files: files
+    landing.set_aside.side_effect = lambda files, error: files
 
-class Landing:
-    """Files of which some cannot be read, and an error that does not name them."""
-
-    def __init__(self, files: list[File], bad: set[str]) -> None:
-        self.files = files
-        self.bad = bad
-        self.unreadable: dict[File, str] = {}
-        self.waiting: set[File] = set()
-        self.jobs = 0
-
-    def new_files(self) -> list[File]:
-        return self.files
-
-    def batches(self, files: list[File]) -> list[list[File]]:
-        return [files]
-
-    def readable(self, files: list[File]) -> list[File]:
-        return files
-
-    def note_waiting(self, files: list[File], source_files: frozenset[str]) -> None:
-        pass
-
-    def set_aside(self, files: list[File], error: Exception) -> list[File]:
-        return files
-
-    def records(self, files: list[File], topic: str | None) -> Any:
-        """Stand for a DataFrame, to be written."""
-
+    def records(files: list[File], topic: str | None) -> Any:
         def save() -> None:
-            self.jobs += 1
-            if self.bad & {file.path for file in files}:
+            landing.jobs += 1
+            if bad & {file.path for file in files}:
                 raise PySparkException("Caused by: java.lang.Error: no name\n")
 
-        mode = SimpleNamespace(save=save)
-        form = SimpleNamespace(mode=lambda _: mode)
-        return SimpleNamespace(files=files, write=SimpleNamespace(format=lambda _: form))
-
-
-def read(landing: Landing, monkeypatch: pytest.MonkeyPatch, *, full: bool) -> list[File]:
-    """What the ledger has after a look at such files."""
-    done: list[File] = []
+        frame = MagicMock()
+        frame.write.format.return_value.mode.return_value.save.side_effect = save
+        return frame
 
     def write(records: Any) -> frozenset[str]:
         records.write.format("").mode("").save()
@@ -102,26 +80,25 @@ def read(landing: Landing, monkeypatch: pytest.MonkeyPatch, *, full: bool) -> li
             raise PySparkException("No space left on device")
         return frozenset()
 
-    batches: Any = SimpleNamespace(
-        bronze=SimpleNamespace(spark=None),
-        log=logging.getLogger("test"),
-        tables=[],
-        write=write,
-        classifier=SimpleNamespace(classified=lambda records: records),
-    )
-    ledger = SimpleNamespace(add=done.extend)
+    landing.records.side_effect = records
+    batches = MagicMock(tables=[], log=logging.getLogger("test"))
+    batches.write.side_effect = write
+    batches.classifier.classified.side_effect = lambda records: records
+    done: list[File] = []
+    ledger = MagicMock()
+    ledger.add.side_effect = done.extend
     monkeypatch.setattr(ingest.files, "Ledger", lambda *_: ledger)
     monkeypatch.setattr(ingest.files, "Landing", lambda *_: landing)
     FileReader(batches, [], None, 1).read_new(StopRequest(), lambda: None)
-    return done
+    return done, landing
 
 
 @pytest.mark.parametrize("bad", [set(), {"7"}, {"0", "99"}, {f"{n}" for n in range(50)}])
 def test_files_that_an_error_does_not_name_are_found(
     bad: set[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    landing = Landing([File(f"{number}", 0, 1) for number in range(100)], bad)
-    done = read(landing, monkeypatch, full=False)
+    files = [File(f"{number}", 0, 1) for number in range(100)]
+    done, landing = read(files, bad, monkeypatch)
     assert {file.path for file in done} == {f"{n}" for n in range(100)} - bad
     assert {file.path for file in landing.unreadable} == bad
     assert landing.jobs <= 3 + 2 * 7 * len(bad)
@@ -130,10 +107,8 @@ def test_files_that_an_error_does_not_name_are_found(
 
 
 def test_error_of_another_kind_is_no_file_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    landing = Landing([File("a", 0, 1), File("b", 0, 1)], set())
     with pytest.raises(UserError, match="No space left on device"):
-        read(landing, monkeypatch, full=True)
-    assert landing.unreadable == {}
+        read([File("a", 0, 1), File("b", 0, 1)], set(), monkeypatch, full=True)
 
 
 @pytest.mark.parametrize(

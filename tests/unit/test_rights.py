@@ -42,23 +42,16 @@ def test_lake_that_cannot_be_written_is_named(module: str, tmp_path: Path) -> No
     assert "Permission denied" in line
 
 
-def test_lake_that_cannot_be_read_is_named(closed: Path) -> None:
-    done = run_bound(closed, "ingest", "status", "--json")
-    assert (done.returncode, done.stdout) == (1, "")
-    [line] = done.stderr.splitlines()
-    assert line.startswith("ingest: ")
-    assert str(closed) in line
-    assert "Permission denied" in line
-
-
-def test_gold_that_cannot_be_read_is_named(closed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["ingest status --json", "cdc_lakehouse dashboard"])
+def test_what_cannot_be_read_is_named(module: str, closed: Path, tmp_path: Path) -> None:
     (tmp_path / "lake/warehouse").mkdir(parents=True)
     (tmp_path / "lake/warehouse/gold.db").symlink_to(closed)
-    done = run_bound(tmp_path / "lake", "cdc_lakehouse", "dashboard")
+    is_status = module.startswith("ingest")
+    done = run_bound(closed if is_status else tmp_path / "lake", *module.split())
     assert (done.returncode, done.stdout) == (1, "")
     [line] = done.stderr.splitlines()
-    assert line.startswith("dashboard: ")
-    assert "gold.db" in line
+    assert line.startswith("ingest: " if is_status else "dashboard: ")
+    assert (str(closed) if is_status else "gold.db") in line
     assert "Permission denied" in line
 
 

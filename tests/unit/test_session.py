@@ -18,28 +18,12 @@ from tests.support.project import PROJECT
 class Conf(dict[str, str]):
     """A session's configuration, or what spark-submit was given."""
 
-    def contains(self, name: str) -> bool:
-        return name in self
-
-    def set(self, name: str, value: str) -> None:
-        self[name] = value
-
-
-class Session:
-    """A running session."""
-
-    def __init__(self, conf: dict[str, str]) -> None:
-        self.conf = Conf(conf)
-        self._jvm = MagicMock()
+    contains = dict.__contains__
+    set = dict.__setitem__
 
 
 class Builder:
-    """``SparkSession.builder``, which remembers what it is told.
-
-    Attributes:
-        given: what it was told.
-        running: the settings of what runs already.
-    """
+    """``SparkSession.builder``: what it was given, and what runs already."""
 
     def __init__(self) -> None:
         self.given: dict[str, str] = {}
@@ -53,24 +37,15 @@ class Builder:
         return self
 
     def getOrCreate(self) -> Any:  # noqa: N802
-        return Session({**self.running, **self.given})
-
-
-class Context:
-    """``SparkContext`` beside a JVM that spark-submit started."""
-
-    _active_spark_context: Any = None
-
-    @staticmethod
-    def _ensure_initialized() -> None:
-        pass
+        return MagicMock(conf=Conf({**self.running, **self.given}))
 
 
 @pytest.fixture
 def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     """Has ``cdc_lakehouse.spark.session`` use it; no Spark is there."""
     builder = Builder()
-    monkeypatch.setattr(session, "SparkContext", Context)
+    context = MagicMock(_active_spark_context=None)
+    monkeypatch.setattr(session, "SparkContext", context)
     monkeypatch.setattr("cdc_lakehouse.spark.session.SparkSession.builder", builder)
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setenv("LAKE_ROOT", "s3a://bucket/lake")
@@ -110,57 +85,48 @@ def run_in_context(
 ) -> None:
     """Have somebody else's session run in this process."""
     builder.running = conf
-    monkeypatch.setattr(Context, "_active_spark_context", "a context")
+    active = "cdc_lakehouse.spark.session.SparkContext._active_spark_context"
+    monkeypatch.setattr(active, "a context")
 
 
 def test_session_that_is_there_is_used(
     builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running = Session(lake_settings())
+    running = MagicMock(conf=Conf(lake_settings()))
     run_in_context({}, builder, monkeypatch)
     monkeypatch.setattr(builder, "getOrCreate", lambda: running)
-    assert session.spark_session() is running  # type: ignore[comparison-overlap]
+    assert session.spark_session() is running
     assert not builder.given
 
 
 OTHERS = {
-    "spark.sql.session.timeZone": "Asia/Tokyo",
-    "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.legacy.timeParserPolicy": "LEGACY",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
-    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
-    "spark.sql.parquet.int96RebaseModeInRead": "LEGACY",
-    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
-    "spark.sql.avro.datetimeRebaseModeInRead": "LEGACY",
-    "spark.sql.avro.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.session.timeZone": ("Asia/Tokyo", "UTC"),
+    "spark.sql.timestampType": ("TIMESTAMP_NTZ", "TIMESTAMP_LTZ"),
+    "spark.sql.ansi.enabled": ("true", "false"),
+    "spark.sql.legacy.timeParserPolicy": ("LEGACY", "EXCEPTION"),
+    **{
+        f"spark.sql.{kind}RebaseModeIn{way}": ("LEGACY", "CORRECTED")
+        for kind in ("parquet.datetime", "parquet.int96", "avro.datetime")
+        for way in ("Read", "Write")
+    },
 }
+
+
+Start = Callable[[dict[str, str], Builder, pytest.MonkeyPatch], None]
 
 
 @pytest.mark.parametrize("start", [submit, run_in_context])
 def test_what_decides_values_is_set_on_every_session(
-    start: Callable[[dict[str, str], Builder, pytest.MonkeyPatch], None],
-    builder: Builder,
-    monkeypatch: pytest.MonkeyPatch,
+    start: Start, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start(lake_settings() | OTHERS, builder, monkeypatch)
+    others = {name: other for name, (other, _) in OTHERS.items()}
+    start(lake_settings() | others, builder, monkeypatch)
     found: Any = session.spark_session()
     conf, zones = found.conf, found._jvm.java.util.TimeZone
     zones.getTimeZone.assert_called_once_with("UTC")
     zones.setDefault.assert_called_once_with(zones.getTimeZone.return_value)
-    assert {name: conf.get(name) for name in OTHERS} == {
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.timestampType": "TIMESTAMP_LTZ",
-        "spark.sql.ansi.enabled": "false",
-        "spark.sql.legacy.timeParserPolicy": "EXCEPTION",
-        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
-        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-        "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
-        "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
-    }
-    assert OTHERS.keys() == settings.value_settings().keys()
+    assert {name: conf.get(name) for name in OTHERS} == settings.value_settings()
+    assert settings.value_settings() == {name: own for name, (_, own) in OTHERS.items()}
 
 
 def test_what_decides_values_is_set_through_a_thrift_server() -> None:
@@ -174,10 +140,7 @@ def test_what_decides_values_is_set_through_a_thrift_server() -> None:
 @pytest.mark.parametrize("start", [submit, run_in_context])
 @pytest.mark.parametrize("found", ["other", ""])
 def test_session_without_hudi_is_refused(
-    found: str,
-    start: Callable[[dict[str, str], Builder, pytest.MonkeyPatch], None],
-    builder: Builder,
-    monkeypatch: pytest.MonkeyPatch,
+    found: str, start: Start, builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error names each setting that is fixed, its value, and what there is."""
     start(lake_settings() | {"spark.serializer": found}, builder, monkeypatch)

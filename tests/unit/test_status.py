@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from cdc_lakehouse.storage.marks import MARK
 from ingest.cli import main
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
+from tests.unit.conftest import Cli
 
 
 def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
@@ -25,25 +25,24 @@ def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
 
 
 COMMIT = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {MARK: '{"batch": 1}'}})
+WRITTEN = ".hoodie/20260102030405000"
+CHECKPOINT = "checkpoints/kafka/a/offsets/3"
 DAMAGED = {
-    "bronze, empty": ("warehouse/bronze.db/a/.hoodie/20260102030405000.commit", b""),
-    "bronze, cut": (
-        "warehouse/bronze.db/a/.hoodie/20260102030405000.commit",
-        COMMIT[:-9].encode(),
-    ),
+    "bronze, empty": (f"warehouse/bronze.db/a/{WRITTEN}.commit", ""),
+    "bronze, cut": (f"warehouse/bronze.db/a/{WRITTEN}.commit", COMMIT[:-9]),
     "bronze, its mark": (
-        "warehouse/bronze.db/a/.hoodie/20260102030405000.commit",
-        COMMIT.replace(r"{\"batch\": 1}", "{").encode(),
+        f"warehouse/bronze.db/a/{WRITTEN}.commit",
+        COMMIT.replace(r"{\"batch\": 1}", "{"),
     ),
-    "bronze, no JSON": ("warehouse/bronze.db/a/.hoodie/1.commit", b"Obj\x01\xff"),
-    "silver, a list": ("warehouse/silver.db/a/.hoodie/20260102030405000.commit", b"[]"),
-    "silver, no time": ("warehouse/silver.db/a/.hoodie/1x.commit", COMMIT.encode()),
+    "bronze, no JSON": ("warehouse/bronze.db/a/.hoodie/1.commit", "Obj\x01\xff"),
+    "silver, a list": (f"warehouse/silver.db/a/{WRITTEN}.commit", "[]"),
+    "silver, no time": ("warehouse/silver.db/a/.hoodie/1x.commit", COMMIT),
     "gold, a null": (
-        "warehouse/gold.db/a/.hoodie/20260102030405000.replacecommit",
-        b'{"partitionToWriteStats": null}',
+        f"warehouse/gold.db/a/{WRITTEN}.replacecommit",
+        '{"partitionToWriteStats": null}',
     ),
-    "checkpoint, empty": ("checkpoints/kafka/a/offsets/3", b""),
-    "checkpoint, cut": ("checkpoints/kafka/a/offsets/3", b'v1\n{}\n{"a":{"0":'),
+    "checkpoint, empty": (CHECKPOINT, ""),
+    "checkpoint, cut": (CHECKPOINT, 'v1\n{}\n{"a":{"0":'),
 }
 
 
@@ -53,8 +52,8 @@ def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
     name, content = DAMAGED[place]
     file = tmp_path / name
     file.parent.mkdir(parents=True)
-    file.write_bytes(content)
-    if place.startswith("checkpoint"):
+    file.write_text(content, encoding="latin-1")
+    if name == CHECKPOINT:
         (tmp_path / "checkpoints/kafka/a/commits").mkdir()
         (tmp_path / "checkpoints/kafka/a/commits/3").touch()
     with pytest.raises(UserError, match=f"^{re.escape(str(file))} is damaged .*: restore"):
@@ -62,30 +61,19 @@ def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
 
 
 def test_endpoint_that_is_no_url_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", "s3a://bucket/lake")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "localhost:9000")
-    assert main(["status"]) == 1
+    code, _, err = cli("status", main=main)
     said = "Invalid endpoint: localhost:9000: AWS_ENDPOINT_URL_S3 is a URL"
-    assert capsys.readouterr().err.startswith(f"ingest: {said}")
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"results": null}', '{"results": [{}]}'])
-def test_unfinished_results_of_dbt_are_left_out(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "target").mkdir()
-    (tmp_path / "target/run_results.json").write_text(text)
-    (tmp_path / "lake/warehouse").mkdir(parents=True)
-    assert lake_status(str(tmp_path / "lake")).last_build is None
+    assert (code, err.startswith(f"ingest: {said}")) == (1, True)
 
 
 def test_build_of_another_lake_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As dbt keeps them by project, and a project may build several."""
+    """As dbt keeps them by project, and a project may build several; unfinished, too."""
     monkeypatch.chdir(tmp_path)
     results = {
         "metadata": {
@@ -96,20 +84,23 @@ def test_build_of_another_lake_is_left_out(
         "results": [],
         "elapsed_time": 1.5,
     }
-    for name in ("one", "other"):
-        (tmp_path / name / "warehouse").mkdir(parents=True)
-    (tmp_path / "target").mkdir()
-    (tmp_path / "target/run_results.json").write_text(json.dumps(results))
+    for name in ("one/warehouse", "other/warehouse", "target"):
+        (tmp_path / name).mkdir(parents=True)
+    file = tmp_path / "target/run_results.json"
+    file.write_text(json.dumps(results))
     assert (lake_status("one").last_build or {})["command"] == "build"
     assert lake_status("other").last_build is None
+    for text in ("", "[]", '{"results": null}', '{"results": [{}]}'):
+        file.write_text(text)
+        assert lake_status("one").last_build is None
 
 
 def test_missing_lake_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "none"))
-    assert main(["status"]) == 1
-    assert "ingest: there is no lake at" in capsys.readouterr().err
+    code, _, err = cli("status", main=main)
+    assert (code, "ingest: there is no lake at" in err) == (1, True)
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
@@ -124,46 +115,27 @@ def test_topics_that_kafka_lacks_have_no_lag() -> None:
     assert lines[start + 1 : start + 3] == ["  a 1,003", "  gone not in Kafka"]
 
 
-@dataclass
-class Partition:
-    """What bronze and Kafka have of one partition."""
-
-    offset: int
-    read_to: int | None
-    known_id: str | None
-    earliest: int
-    latest: int
-    lag: int
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        Partition(offset=9, read_to=None, known_id=None, earliest=0, latest=13, lag=3),
-        Partition(offset=9, read_to=10, known_id="new", earliest=0, latest=13, lag=3),
+def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
+    for offset, read_to, known_id, earliest, latest, lag in [
+        (9, None, None, 0, 13, 3),
+        (9, 10, "new", 0, 13, 3),
         # Skipped records, and the markers of transactions, are in no table.
-        Partition(offset=9, read_to=13, known_id="new", earliest=0, latest=13, lag=0),
+        (9, 13, "new", 0, 13, 0),
         # What has expired does not wait.
-        Partition(offset=9, read_to=10, known_id="new", earliest=12, latest=13, lag=1),
+        (9, 10, "new", 12, 13, 1),
         # Recreated, and nothing of it is read.
-        Partition(offset=9, read_to=10, known_id="old", earliest=0, latest=2, lag=2),
-        Partition(offset=9, read_to=10, known_id="old", earliest=0, latest=13, lag=13),
-        Partition(offset=9, read_to=None, known_id=None, earliest=1, latest=5, lag=4),
+        (9, 10, "old", 0, 2, 2),
+        (9, 10, "old", 0, 13, 13),
+        (9, None, None, 1, 5, 4),
         # Recreated, and partly read: bronze holds higher offsets of before.
-        Partition(offset=9, read_to=2, known_id="new", earliest=0, latest=5, lag=3),
-    ],
-    ids=str,
-)
-def test_lag_is_what_kafka_has_and_bronze_lacks(case: Partition) -> None:
-    status = LakeStatus(
-        "lake",
-        offsets={"a/0": case.offset},
-        read_to={} if case.read_to is None else {"a/0": case.read_to},
-        topic_ids={} if case.known_id is None else {"a": case.known_id},
-    )
-    state = TopicState({"a": "new"}, {("a", 0): case.earliest}, {("a", 0): case.latest})
-    status.note_lag(state)
-    assert (status.lag_records, status.lag_by_topic) == (case.lag, {"a": case.lag})
+        (9, 2, "new", 0, 5, 3),
+    ]:
+        status = LakeStatus("lake", offsets={"a/0": offset})
+        status.read_to = {} if read_to is None else {"a/0": read_to}
+        status.topic_ids = {} if known_id is None else {"a": known_id}
+        state = TopicState({"a": "new"}, {("a", 0): earliest}, {("a", 0): latest})
+        status.note_lag(state)
+        assert (status.lag_records, status.lag_by_topic) == (lag, {"a": lag})
 
 
 def test_lag_is_unknown_where_nobody_asked_kafka() -> None:

@@ -6,8 +6,6 @@ import re
 from datetime import datetime, time
 from decimal import Decimal
 
-import pytest
-
 from examples.tickit.source.generator import COMMISSION, Row, Tickit
 from examples.tickit.source.stack import FOLDER, PROJECT, TABLES, TOPICS
 from ingest.topics import read_topics
@@ -36,24 +34,14 @@ def test_the_same_seed_gives_the_same_rows() -> None:
     assert [*Tickit(0.01, seed=1).sales()] != ROWS["sale"]
 
 
-@pytest.mark.parametrize(
-    ("table", "column", "parent"),
-    [
-        ("event", 1, "venue"),
-        ("event", 2, "category"),
-        ("event", 3, "date"),
-        ("listing", 1, "user"),
-        ("listing", 2, "event"),
-        ("listing", 3, "date"),
-        ("sale", 1, "listing"),
-        ("sale", 2, "user"),
-        ("sale", 3, "user"),
-        ("sale", 4, "event"),
-        ("sale", 5, "date"),
-    ],
-)
-def test_every_reference_is_of_a_row(table: str, column: int, parent: str) -> None:
-    assert {row[column] for row in ROWS[table]} <= BY_KEY[parent].keys()
+def test_every_reference_is_of_a_row() -> None:
+    for table, parents in {
+        "event": ["venue", "category", "date"],
+        "listing": ["user", "event", "date"],
+        "sale": ["listing", "user", "user", "event", "date"],
+    }.items():
+        for column, parent in enumerate(parents, start=1):
+            assert {row[column] for row in ROWS[table]} <= BY_KEY[parent].keys()
 
 
 def test_sales_are_of_their_listing() -> None:
