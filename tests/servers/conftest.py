@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,47 @@ def servers() -> None:
         jars.fetch(*jars.STACK)
 
 
-@pytest.fixture(scope="session")
-def stack_root() -> Iterator[Path]:
-    """A folder that PostgreSQL's own user can enter, which pytest's are not."""
+@pytest.fixture(scope="module")
+def open_folder() -> Iterator[Path]:
+    """A folder that the databases' own users can enter, which pytest's are not."""
+    with open_root() as root:
+        yield root
+
+
+@contextmanager
+def open_root() -> Iterator[Path]:
+    """The same for as long as a block."""
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
     yield root
-    shutil.rmtree(root)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+NewPostgres = Callable[..., PostgresServer]
+
+
+@pytest.fixture(scope="module")
+def new_postgres(open_folder: Path) -> Iterator[NewPostgres]:
+    """Starts a PostgreSQL that ends with the module; skips where there is none."""
+    with required():
+        find_binaries()
+    servers: list[PostgresServer] = []
+
+    def start(settings: Mapping[str, str] | None = None) -> PostgresServer:
+        server = PostgresServer(
+            open_folder / f"server-{len(servers)}",
+            free_port(),
+            "a password",
+            {**FAST_POSTGRES, **(settings or {})},
+        )
+        servers.append(server)
+        server.start()
+        server.wait_until_ready()
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -52,35 +87,32 @@ def fast_stack() -> Iterator[None]:
         yield
 
 
-def start_stack(stack: NorthwindStack, hold_back: int | None = None) -> None:
-    """Start a stack for the first time, at ports that it finds again after a kill."""
-    stack.start(hold_back=hold_back, ports={name: free_port() for name in stack.PORTS})
-
-
-@pytest.fixture(scope="session")
-def started_stack(
-    servers: None, fast_stack: None, stack_root: Path
-) -> Iterator[tuple[NorthwindStack, dict[str, int]]]:
-    """A stack that streams, without order 11075, and the ends of its topics at first."""
-    stack = NorthwindStack(stack_root)
+@contextmanager
+def streaming(root: Path) -> Iterator[NorthwindStack]:
+    """A stack that streams, at ports that it finds again after a kill."""
+    stack = NorthwindStack(root)
     try:
-        start_stack(stack, hold_back=11075)
+        stack.start(ports={name: free_port() for name in stack.PORTS})
         stack.wait_until_caught_up()
-        yield stack, stack.topic_ends()
+        yield stack
     finally:
         stack.remove()
 
 
 @pytest.fixture(scope="session")
-def stack(started_stack: tuple[NorthwindStack, dict[str, int]]) -> NorthwindStack:
+def stack(servers: None, fast_stack: None) -> Iterator[NorthwindStack]:
     """The stack that most modules of this tier share."""
-    return started_stack[0]
+    with open_root() as root, streaming(root) as stack:
+        yield stack
 
 
-@pytest.fixture(scope="session")
-def first_ends(started_stack: tuple[NorthwindStack, dict[str, int]]) -> dict[str, int]:
-    """The ends of the stack's topics after its snapshot."""
-    return started_stack[1]
+@pytest.fixture(scope="module")
+def own_stack(
+    servers: None, fast_stack: None, open_folder: Path
+) -> Iterator[NorthwindStack]:
+    """A stack of a module's own."""
+    with streaming(open_folder) as stack:
+        yield stack
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.records import Row
+from tests.support.records import UNAVAILABLE, Row
 from tests.support.small_project import set_columns, small_project
 from tests.support.source_database import SourceDatabase
 
@@ -48,16 +47,30 @@ CREATE = f"""
     create table shop.signals (id text primary key, type text, data text);
     create publication {NAME} for all tables;
     grant usage on schema shop to {REPLICATION_ROLE};
-    grant select on all tables in schema shop to {REPLICATION_ROLE};
+    grant select on all tables in schema shop to {REPLICATION_ROLE}
 """
-INSERT = "insert into shop.orders values (%s, %s, %s, %s)"
-SNAPSHOT = json.dumps({"type": "BLOCKING", "data-collections": ["shop.orders"]})
+UPDATE = "update shop.orders set {} where order_id = {{key}}"
+MOVE = "update shop.orders set order_id = {new} where order_id = {key}"
+WRITE = "update shop.orders set body = '{body}' where order_id = {key}"
+DELETE = "delete from shop.orders where order_id = {key}"
+INSERT = "insert into shop.orders values ({key}, {customer}, '{body}', {cents} / 100.0)"
+CHANGES = [
+    UPDATE.format("amount = amount + 1"),
+    UPDATE.format("amount = amount + 1"),
+    UPDATE.format("customer = null"),
+    WRITE,
+    UPDATE.format("body = body"),
+]
+SNAPSHOT = """
+    insert into shop.signals values (gen_random_uuid(), 'execute-snapshot',
+        '{"type": "BLOCKING", "data-collections": ["shop.orders"]}')
+"""
 HISTORY = """
 {{ config(materialized='cdc_history', unique_key='history_id') }}
 
 {{ row_history(ref('stg_orders')) }}
 """
-Rows = dict[int, tuple[Any, ...]]
+ARRIVAL = ("ingest_batch", "cdc_state")
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,7 @@ class Moment:
 
     at: datetime
     position: str | None
-    rows: Rows
+    rows: dict[int, tuple[Any, ...]]
 
 
 class Shop(SourceDatabase):
@@ -84,122 +97,84 @@ class Shop(SourceDatabase):
     def create(self) -> None:
         """Make the table, with rows that the snapshot reads, and have it captured."""
         super().create()
-        with self.cursor() as cursor:
-            cursor.execute(CREATE)
-            for key in range(1, 13):
-                cursor.execute(INSERT, self.row(key))
-        config = self.stack.configuration("source-tables") | {
-            "custom.metric.tags": f"connector={NAME}",
-            "database.dbname": NAME,
-            "publication.name": NAME,
-            "signal.data.collection": "shop.signals",
-            "slot.name": NAME,
-            "table.include.list": "shop.orders",
-            "topic.prefix": NAME,
-        }
-        self.configure(NAME, config)
-        wait_until(lambda: self.end() == 12, 60, "Debezium does not read the table", 0.2)
+        self.execute(CREATE)
+        for key in range(1, 13):
+            self.execute(self.filled(INSERT, key))
+        config = self.configuration(NAME, "shop.orders")
+        self.configure(NAME, config | {"signal.data.collection": "shop.signals"})
+        self.wait_for(12)
         self.note()
+
+    def filled(self, statement: str, key: int) -> str:
+        """A statement for a key, with values that it may write."""
+        return statement.format(
+            key=key,
+            customer=self.random.choice(["'ALFKI'", "'BONAP'", "null"]),
+            body=self.random.randbytes(1_500).hex(),
+            cents=self.random.randrange(10**6),
+        )
 
     def end(self) -> int:
         """How many records the topic has."""
         return self.stack.broker.end_offsets(TOPIC).get(f"{TOPIC}/0", 0)
 
-    def row(self, key: int) -> tuple[Any, ...]:
-        """A row whose body is stored out of line."""
-        customer = self.random.choice(["ALFKI", "BONAP", None])
-        return (key, customer, self.body(), Decimal(self.random.randrange(10**6)) / 100)
-
-    def body(self) -> str:
-        return self.random.randbytes(1_500).hex()
+    def wait_for(self, count: int) -> None:
+        wait_until(lambda: self.end() >= count, 60, "Debezium does not read", 0.2)
 
     def note(self, *, is_quiet: bool = True) -> None:
         """Copy the table, at a time that is no commit's."""
-        with self.cursor() as cursor:
-            cursor.execute("select * from shop.orders")
-            rows = {row[0]: row for row in cursor.fetchall()}
-            cursor.execute("select pg_current_wal_insert_lsn() - '0/0'")
-            position = f"{int(cursor.fetchone()[0]):016x}" if is_quiet else None
+        rows = {row[0]: row for row in self.execute("select * from shop.orders")}
+        [[end]] = self.execute("select pg_current_wal_insert_lsn() - '0/0'")
         at = datetime.now(UTC) + timedelta(milliseconds=1)
-        self.moments.append(Moment(at, position, rows))
+        self.moments.append(Moment(at, f"{int(end):016x}" if is_quiet else None, rows))
         # Debezium sends milliseconds.
         time.sleep(0.003)
 
-    def keys(self) -> list[int]:
-        return sorted(self.moments[-1].rows)
+    def commit(self, *statements: str) -> None:
+        """One statement after another, each in a transaction."""
+        for statement in statements:
+            self.execute(statement)
+            self.note()
 
-    def change(self, cursor: Any, key: int) -> None:
+    def change(self, key: int) -> str:
         """One statement that changes a row."""
-        match self.random.choice(["amount", "amount", "customer", "body", "none"]):
-            case "amount":
-                cursor.execute(
-                    "update shop.orders set amount = amount + 1 where order_id = %s", (key,)
-                )
-            case "customer":
-                cursor.execute(
-                    "update shop.orders set customer = null where order_id = %s", (key,)
-                )
-            case "body":
-                cursor.execute(
-                    "update shop.orders set body = %s where order_id = %s",
-                    (self.body(), key),
-                )
-            case "none":
-                cursor.execute(
-                    "update shop.orders set body = body where order_id = %s", (key,)
-                )
+        return self.filled(self.random.choice(CHANGES), key)
 
     def transaction(self) -> None:
         """One transaction, of any kind."""
-        keys = self.keys()
-        free = [key for key in range(1, 25) if key not in keys]
+        keys = sorted(self.moments[-1].rows)
+        new = self.random.choice([key for key in range(1, 25) if key not in keys])
         kinds = ["change", "change", "twice", "both", "move", "delete", "insert", "again"]
         kind = self.random.choice(kinds) if len(keys) > 5 else "insert"
+        key, other = self.random.sample(keys, 2) if len(keys) > 1 else (0, 0)
+        statements = {
+            "twice": [self.change(key), self.change(key)],
+            "move": [MOVE.format(new=new, key=key)],
+            "delete": [DELETE.format(key=key)],
+            "insert": [self.filled(INSERT, new)],
+            "again": [
+                *(DELETE.format(key=key), self.filled(INSERT, key), self.change(key))
+            ],
+        }.get(kind, [self.change(key)])
         with closing(self.stack.postgres.connect(dbname=NAME)) as connection:
-            cursor = connection.cursor()
-            key, other = self.random.sample(keys, 2) if len(keys) > 1 else (0, 0)
-            match kind:
-                case "change":
-                    self.change(cursor, key)
-                case "twice":
-                    self.change(cursor, key)
-                    self.change(cursor, key)
-                case "both":
-                    self.two_side_by_side(cursor, key, other)
-                case "move":
-                    cursor.execute(
-                        "update shop.orders set order_id = %s where order_id = %s",
-                        (self.random.choice(free), key),
-                    )
-                case "delete":
-                    cursor.execute("delete from shop.orders where order_id = %s", (key,))
-                case "insert":
-                    cursor.execute(INSERT, self.row(self.random.choice(free)))
-                case "again":
-                    cursor.execute("delete from shop.orders where order_id = %s", (key,))
-                    cursor.execute(INSERT, self.row(key))
-                    self.change(cursor, key)
+            for statement in statements:
+                connection.cursor().execute(statement)
+            if kind == "both":
+                # It is written first and not yet committed; another one is.
+                self.execute(self.change(other))
+                self.note(is_quiet=False)
             connection.commit()
         self.note()
 
-    def two_side_by_side(self, cursor: Any, key: int, other: int) -> None:
-        """A change that is written first and not yet committed, and one that is."""
-        self.change(cursor, key)
-        with self.cursor() as of_other:
-            self.change(of_other, other)
-        self.note(is_quiet=False)
-
     def truncate(self) -> None:
-        with self.cursor() as cursor:
-            cursor.execute("truncate shop.orders")
-        self.note()
+        self.commit("truncate shop.orders")
 
     def read_again(self) -> None:
         """Have Debezium read the whole table in the middle of its changes."""
         self.wait_until_caught_up()
-        expected = self.end() + len(self.keys())
-        self.signal()
-        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
+        expected = self.end() + len(self.moments[-1].rows)
+        self.execute(SNAPSHOT)
+        self.wait_for(expected)
         self.note()
 
     def read_ahead(self) -> None:
@@ -208,40 +183,20 @@ class Shop(SourceDatabase):
         begun = self.end()
         # A paused one reads on until its queue is full.
         self.stack.connect.halt(NAME)
-        self.signal()
-        key, moved, *_ = self.keys()
-        for column, value in (("amount", 1), ("body", self.body()), ("amount", 2)):
-            for each in (key, moved):
-                self.set(each, column, value)
+        self.execute(SNAPSHOT)
+        key, moved, *_ = sorted(self.moments[-1].rows)
+        for change in (CHANGES[0], WRITE, CHANGES[0]):
+            self.commit(self.filled(change, key), self.filled(change, moved))
         # The body of the row that moves is in no event; another takes its key.
-        self.set(moved, "order_id", 25)
-        with self.cursor() as cursor:
-            cursor.execute(INSERT, self.row(moved))
-        self.note()
-        self.set(key, "amount", 3)
-        self.set(key, "body", self.body())
+        self.commit(
+            *(MOVE.format(new=25, key=moved), self.filled(INSERT, moved)),
+            *(self.filled(CHANGES[0], key), self.filled(WRITE, key)),
+        )
         for _ in range(5):
             self.transaction()
-        expected = begun + len(self.keys()) + 10
         self.stack.connect.resume(NAME)
-        wait_until(lambda: self.end() >= expected, 60, "Debezium does not read", 0.2)
+        self.wait_for(begun + len(self.moments[-1].rows) + 10)
         self.note()
-
-    def set(self, key: int, column: str, value: Any) -> None:
-        with self.cursor() as cursor:
-            cursor.execute(
-                f"update shop.orders set {column} = %s where order_id = %s", (value, key)
-            )
-        self.note()
-
-    def signal(self) -> None:
-        """Ask for a blocking snapshot."""
-        with self.cursor() as cursor:
-            cursor.execute(
-                "insert into shop.signals"
-                " values (gen_random_uuid(), 'execute-snapshot', %s)",
-                (SNAPSHOT,),
-            )
 
 
 class Copy:
@@ -274,59 +229,51 @@ class Copy:
     def history(self) -> list[Row]:
         return self.lake.rows("silver.orders_history")
 
-
-@pytest.fixture(scope="module")
-def shop(stack: NorthwindStack) -> Iterator[Shop]:
-    shop = Shop(stack)
-    try:
-        shop.create()
-        yield shop
-    finally:
-        shop.remove()
-
-
-@pytest.fixture(scope="module")
-def copy(shop: Shop, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Copy:
-    """A lake after four builds; the history equals the shop's after each."""
-    copy = Copy(new_lake(), shop, tmp_path_factory.mktemp("histories"))
-    for cut in range(4):
-        for step in range(50):
-            if (cut, step) in ((1, 20), (2, 30)):
-                shop.truncate()
-            elif (cut, step) in ((1, 40), (3, 25)):
-                shop.read_again()
-            elif (cut, step) in ((2, 10), (3, 40)):
-                shop.read_ahead()
-            else:
-                shop.transaction()
-        shop.wait_until_caught_up()
-        copy.build()
-        assert_equal(copy.history(), shop.moments)
-    return copy
+    def assert_equal(self) -> None:
+        """The history, at the time of each moment and at its position, is the table."""
+        history = self.history()
+        for moment in self.shop.moments:
+            assert moment.rows == {
+                row["order_id"]: values(row)
+                for row in history
+                if row["valid_from"] <= moment.at
+                and (row["valid_to"] is None or moment.at < row["valid_to"])
+            }, moment.at
+            assert moment.position is None or moment.rows == {
+                row["order_id"]: values(row)
+                for row in history
+                if row["from_position"] < moment.position
+                and (row["to_position"] is None or moment.position <= row["to_position"])
+            }, moment.position
 
 
 def values(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in COLUMNS)
 
 
-def assert_equal(history: list[Row], moments: list[Moment]) -> None:
-    """At the time of each moment, and at its position."""
-    for moment in moments:
-        found = [
-            values(row)
-            for row in history
-            if row["valid_from"] <= moment.at
-            and (row["valid_to"] is None or moment.at < row["valid_to"])
-        ]
-        assert sorted(found) == sorted(moment.rows.values()), moment.at
-        if moment.position is not None:
-            found = [
-                values(row)
-                for row in history
-                if row["from_position"] < moment.position
-                and (row["to_position"] is None or moment.position <= row["to_position"])
-            ]
-            assert sorted(found) == sorted(moment.rows.values()), moment.position
+@pytest.fixture(scope="module")
+def copy(
+    stack: NorthwindStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Copy]:
+    """A lake after four builds; the history equals the shop's after each."""
+    shop = Shop(stack)
+    copy = Copy(new_lake(), shop, tmp_path_factory.mktemp("histories"))
+    others = {
+        **{(1, 20): shop.truncate, (2, 30): shop.truncate},
+        **{(1, 40): shop.read_again, (3, 25): shop.read_again},
+        **{(2, 10): shop.read_ahead, (3, 40): shop.read_ahead},
+    }
+    try:
+        shop.create()
+        for cut in range(4):
+            for step in range(50):
+                others.get((cut, step), shop.transaction)()
+            shop.wait_until_caught_up()
+            copy.build()
+            copy.assert_equal()
+        yield copy
+    finally:
+        shop.remove()
 
 
 def is_ahead(events: list[Row], read: Row) -> bool:
@@ -345,24 +292,26 @@ def test_history_at_each_commit_is_the_table_then(copy: Copy) -> None:
     events = copy.lake.rows("bronze.cdc_events")
     assert {event["op"] for event in events} == {"c", "u", "d", "r", "t"}
     assert any(is_ahead(events, event) for event in events if event["op"] == "r")
-    assert any("__debezium_unavailable_value" in (event["value"] or "") for event in events)
-    assert len(copy.shop.moments) > 200
-    assert sum(moment.position is None for moment in copy.shop.moments) > 10
+    assert any(UNAVAILABLE in (event["value"] or "") for event in events)
+    moments = copy.shop.moments
+    assert len(moments) > 200
+    assert sum(moment.position is None for moment in moments) > 10
     current = {row["order_id"]: values(row) for row in copy.history() if row["is_current"]}
     silver = {
         row["order_id"]: values(row)
         for row in copy.lake.rows("silver.orders")
         if not row["is_deleted"]
     }
-    assert current == silver == copy.shop.moments[-1].rows
+    assert current == silver == moments[-1].rows
 
 
 def test_full_refresh_has_the_same_versions(copy: Copy) -> None:
-    before = copy.history()
+    def versions() -> list[Row]:
+        return [
+            {name: row[name] for name in row if name not in ARRIVAL}
+            for row in copy.history()
+        ]
+
+    before = versions()
     copy.build("--full-refresh", "-s", "orders_history")
-    arrival = ("ingest_batch", "cdc_state")
-    compared = [
-        [{name: row[name] for name in row if name not in arrival} for row in rows]
-        for rows in (before, copy.history())
-    ]
-    assert compared[0] == compared[1]
+    assert versions() == before

@@ -3,52 +3,58 @@
 from __future__ import annotations
 
 import json
+import os
 import random
-import shutil
 import string
-import tempfile
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lab.stack.northwind import NorthwindStack
-from tests.servers.conftest import start_stack
+from cdc_lakehouse.errors import TRY_AGAIN
+from lab.stack.northwind import DATABASE, NorthwindStack
+from lab.stack.processes import wait_until
 from tests.support.faults import (
     FAULTS,
     KILLS,
     assert_each_record_once,
     assert_equal_to_source,
+    northwind_storm,
     storm_with_faults,
 )
 from tests.support.pipeline import Pipeline
-from tests.support.project import copy_project
+from tests.support.project import copy_project, replace_once
 from tests.support.records import UNAVAILABLE
-from tests.support.source import SILVER
-from tests.support.storm import Storm
+from tests.support.source import TOPICS_FILE
+from tests.support.source_database import postgres_environment
 from tests.support.tables import Tables
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(1800)
+
+# More than a page has room for: PostgreSQL keeps it apart, and sends it in no update.
+LONG = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
+EDITS = """
+from cdc_lakehouse.spark.session import spark_session
+
+spark = spark_session(has_catalogue=True)
+spark.sql("update silver.customers set city = 'Edited' where country = 'Germany'")
+spark.sql("delete from silver.orders where order_id < 10300")
+"""
 
 
 @pytest.fixture(scope="module")
-def stack_and_lake(servers: None, fast_stack: None) -> Iterator[Pipeline]:
+def stack_and_lake(own_stack: NorthwindStack) -> Iterator[Pipeline]:
     """A stack of this module's own, and the pipeline on it.
 
     It writes to every topic, and runs beside the tests of the shared stack.
     """
-    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
-    root.chmod(0o755)
-    stack = NorthwindStack(root)
-    pipeline = Pipeline(stack)
-    try:
-        start_stack(stack)
-        yield pipeline
-    finally:
-        pipeline.kill()
-        stack.remove()
-        shutil.rmtree(root, ignore_errors=True)
+    pipeline = Pipeline(own_stack)
+    yield pipeline
+    pipeline.kill()
 
 
 @pytest.fixture
@@ -59,40 +65,39 @@ def pipeline(stack_and_lake: Pipeline) -> Pipeline:
     return stack_and_lake
 
 
+def execute(stack: NorthwindStack, *statements: str) -> None:
+    """Run statements, each in a transaction of its own."""
+    with closing(stack.connect_to_source()) as connection:
+        connection.autocommit = True
+        for statement in statements:
+            connection.cursor().execute(statement)
+
+
 @pytest.mark.smoke
 def test_every_kind_of_change_reaches_gold_through_kills(pipeline: Pipeline) -> None:
     """A snapshot, changes, deletes and TOAST, with one kill of each kind."""
-    update_beside_a_long_value(pipeline.stack)
+    execute(
+        pipeline.stack,
+        "alter table datalake.categories replica identity default",
+        f"insert into datalake.categories values (99, 'Long', '{LONG}')",
+        "update datalake.categories set category_name = 'Longer' where category_id = 99",
+    )
     storm_with_faults(pipeline, random.Random(5).sample(KILLS, len(KILLS)), 5, 400)
     lake = Tables(pipeline.lake)
     operations = {row["op"] for row in lake.rows("bronze.cdc_events")}
     assert operations == {"r", "c", "u", "d"}
-    # Once, or again after a kill.
-    updates = [row for row in lake.rows("bronze.categories") if row["op"] == "u"]
-    values = {json.loads(row["value"])["after"]["description"] for row in updates}
-    assert values == {UNAVAILABLE}
-
-
-def update_beside_a_long_value(stack: NorthwindStack) -> None:
-    """Change a row of which PostgreSQL keeps a value apart, and sends it in no update."""
-    long = "".join(random.Random(1).choices(string.ascii_letters, k=20_000))
-    with closing(stack.connect_to_source()) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            cursor.execute("alter table datalake.categories replica identity default")
-            cursor.execute(
-                "insert into datalake.categories values (99, 'Long', %s)", (long,)
-            )
-            cursor.execute(
-                "update datalake.categories set category_name = 'Longer'"
-                " where category_id = 99"
-            )
+    left_out = [
+        json.loads(row["value"])["after"]["description"] == UNAVAILABLE
+        for row in lake.rows("bronze.categories")
+        if row["op"] == "u"
+    ]
+    assert any(left_out)
 
 
 @pytest.mark.nightly
 def test_a_storm_of_transactions(pipeline: Pipeline) -> None:
     """While everything runs; long transactions commit late."""
-    storm = Storm(pipeline.stack.connect_to_source, seed=1, transactions=2_400)
+    storm = northwind_storm(pipeline.stack, seed=1, transactions=2_400)
     storm.start()
     storm.wait()
     pipeline.wait_until_built()
@@ -111,70 +116,157 @@ def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
 def test_a_column_is_added_and_dropped(pipeline: Pipeline, tmp_path: Path) -> None:
     """Nothing stops; a warning names it; a line and a full refresh bring its past."""
     stack = pipeline.stack
-    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
-        cursor.execute("alter table datalake.shippers add column rating integer default 3")
-        connection.commit()
-        cursor.execute("update datalake.shippers set rating = 5 where shipper_id = 2")
-        connection.commit()
+
+    def shippers() -> dict[int, dict[str, Any]]:
+        rows = Tables(pipeline.lake).rows("silver.shippers")
+        return {row["shipper_id"]: row for row in rows}
+
+    execute(
+        stack,
+        "alter table datalake.shippers add column rating integer default 3",
+        "update datalake.shippers set rating = 5 where shipper_id = 2",
+    )
     pipeline.wait_until_built()
     warning = "model 'stg_shippers' does not list the field 'rating'"
     assert warning in pipeline.output()
     assert pipeline.stop() == 0
-
     copy = copy_project(tmp_path / "project")
     model = copy / "models/staging/tables/stg_shippers.sql"
-    model.write_text(
-        model.read_text().replace(
-            "'phone': 'string',", "'phone': 'string',\n        'rating': 'int',"
-        )
-    )
+    replace_once(model, "'phone': 'string',", "'phone': 'string', 'rating': 'int',")
     Pipeline(stack, copy).run_once(build="run --full-refresh -s stg_shippers+")
-    rows = {
-        row["shipper_id"]: row["rating"]
-        for row in Tables(pipeline.lake).rows("silver.shippers")
-    }
+    ratings = {key: row["rating"] for key, row in shippers().items()}
     # A row that was not touched since never shows the added column's default.
-    assert rows == {1: None, 2: 5, **dict.fromkeys(rows.keys() - {1, 2})}
-
-    with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
-        cursor.execute("alter table datalake.shippers drop column rating")
-        cursor.execute("update datalake.shippers set phone = 'after' where shipper_id = 1")
-        connection.commit()
+    assert ratings == {1: None, 2: 5, **dict.fromkeys(ratings.keys() - {1, 2})}
+    execute(
+        stack,
+        "alter table datalake.shippers drop column rating",
+        "update datalake.shippers set phone = 'after' where shipper_id = 1",
+    )
     Pipeline(stack, copy).run_once()
-    after = {
-        row["shipper_id"]: row for row in Tables(pipeline.lake).rows("silver.shippers")
-    }
-    assert (after[1]["phone"], after[1]["rating"]) == ("after", None)
+    assert (shippers()[1]["phone"], shippers()[1]["rating"]) == ("after", None)
 
 
-def test_a_lost_slot(pipeline: Pipeline) -> None:
-    """Rows deleted meanwhile are gone once the new snapshot is declared complete."""
+# `cdc-lakehouse resync`: Debezium reads a table again.
+
+
+def resync(pipeline: Pipeline, *arguments: str) -> subprocess.Popen[str]:
+    """Start the command."""
+    postgres = pipeline.stack.postgres
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "cdc_lakehouse", "resync", *arguments),
+            *("--topics", str(TOPICS_FILE)),
+        ],
+        cwd=pipeline.project,
+        env=os.environ | postgres_environment(postgres.port, DATABASE, postgres.password),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def said_by_resync(pipeline: Pipeline, code: int, *arguments: str) -> str:
+    """Run the command, which ends with a code; what it printed."""
+    process = resync(pipeline, *arguments)
+    said, _ = process.communicate(timeout=300)
+    assert process.returncode == code, said
+    return said
+
+
+def kill_half_way(pipeline: Pipeline) -> None:
+    """Kill the command and Connect once Debezium waits for a lock on the second table.
+
+    Connect has committed that the snapshot has begun; otherwise the connector reads the
+    signal again when it starts, and takes the snapshot.
+    """
     stack = pipeline.stack
-    stack.connect.remove("source-tables")
     with closing(stack.connect_to_source()) as connection, connection.cursor() as cursor:
-        cursor.execute("select pg_drop_replication_slot('cdc_lakehouse_tables')")
-        cursor.execute("delete from datalake.order_details where product_id = 11")
-        cursor.execute("delete from datalake.employee_territories where employee_id = 9")
-        connection.commit()
+        cursor.execute("lock table datalake.complete_snapshots in access exclusive mode")
+        process = resync(pipeline, "datalake.order_details")
+
+        def is_waiting() -> bool:
+            answer = stack.connect.ask("GET", "/connectors/source-tables/offsets")
+            committed = [each["offset"].get("snapshot") for each in answer["offsets"]]
+            if committed != ["BLOCKING"]:
+                return False
+            with closing(stack.connect_to_source()) as other, other.cursor() as asked:
+                asked.execute(
+                    "select from pg_locks join pg_stat_activity using (pid)"
+                    " where not granted and usename = 'debezium'"
+                )
+                return bool(asked.rowcount)
+
+        wait_until(is_waiting, 60, "Debezium does not read")
+        process.kill()
+        process.communicate()
+        stack.kill("connect")
+        connection.rollback()
+    stack.revive("connect")
+
+
+def test_rows_that_no_event_deleted_are_deleted_by_resync(pipeline: Pipeline) -> None:
+    """Rows deleted while there was no slot; rows edited in the lake equal the source again.
+
+    A resync that is killed half-way deletes nothing, and can be asked for again.
+    """
+    stack = pipeline.stack
+
+    def lines() -> int:
+        rows = Tables(pipeline.lake).rows("silver.order_details")
+        return sum(row["product_id"] == 11 and not row["is_deleted"] for row in rows)
+
+    assert pipeline.stop() == 0
+    stack.connect.remove("source-tables")
+    execute(
+        stack,
+        "select pg_drop_replication_slot('cdc_lakehouse_tables')",
+        "delete from datalake.order_details where product_id = 11",
+        "delete from datalake.employee_territories",
+    )
     stack.register("source-tables")
     stack.wait_until_streaming()
-    pipeline.wait_until_built()
-    lake = Tables(pipeline.lake)
-
-    def lines() -> set[int]:
-        return {
-            row["product_id"]
-            for row in lake.rows("silver.order_details")
-            if not row["is_deleted"]
-        }
-
-    assert 11 in lines()
-    snapshots = {}
-    for silver, (table, _) in SILVER.items():
-        if silver != "orders":
-            reads = [row for row in lake.rows(f"bronze.{table}") if row["op"] == "r"]
-            snapshots[table] = max(row["source_lsn"] for row in reads)
-    assert pipeline.stop() == 0
-    pipeline.run_once(variables={"cdc_lakehouse_complete_snapshots": snapshots})
-    assert 11 not in lines()
+    kill_half_way(pipeline)
+    pipeline.run_once()
+    assert lines() > 0
+    subprocess.run(
+        [sys.executable, "-c", EDITS],
+        env=pipeline.environment(),
+        cwd=pipeline.project,
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    for arguments in (
+        ("datalake.order_details",),
+        ("datalake.employee_territories",),
+        ("datalake.customers",),
+        ("datalake.cdc_events", "--connector", "connectors/source-outbox.json"),
+    ):
+        assert "read in" in said_by_resync(pipeline, 0, *arguments)
+        # The stream goes on.
+        execute(stack, "update datalake.shippers set phone = phone || '1'")
+    pipeline.run_once()
+    assert lines() == 0
     assert_equal_to_source(pipeline)
+
+
+def test_resync_without_a_connector_that_reads_signals(stack_and_lake: Pipeline) -> None:
+    """It is worth another try, and deletes nothing."""
+    stack, name = stack_and_lake.stack, "source-tables"
+    config = stack.configuration(name)
+    del config["signal.data.collection"]
+    # Its old task must be gone, or the command finds the slot between two tasks.
+    stack.connect.halt(name)
+    try:
+        said = said_by_resync(stack_and_lake, TRY_AGAIN, "datalake.shippers")
+        assert "nothing reads from its slot cdc_lakehouse_tables" in said
+        stack.connect.ask("PUT", f"/connectors/{name}/config", config)
+        stack.connect.ask("PUT", f"/connectors/{name}/resume")
+        stack.wait_until_streaming()
+        arguments = ("datalake.shippers", "--timeout", "4")
+        said = said_by_resync(stack_and_lake, TRY_AGAIN, *arguments)
+        assert "without a sign that Debezium reads datalake.shippers" in said
+    finally:
+        stack.connect.ask("PUT", f"/connectors/{name}/resume")
+        stack.register(name)
+        stack.wait_until_streaming()

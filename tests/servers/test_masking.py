@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from lab.northwind.checks import REPLICATION_ROLE
 from lab.stack.northwind import NorthwindStack
-from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.records import UNAVAILABLE, Row
+from tests.support.source_database import SourceDatabase
 
 NAME = "masking"
 SALT = "CzQMA0cB5K"
+HASH = "column.mask.hash.v2.SHA-256.with.salt"
 # More than a page has room for, so that PostgreSQL keeps it beside the row.
 BIOGRAPHY = "a life " * 3_000
 CREATE = f"""
@@ -37,150 +33,72 @@ CREATE = f"""
     grant select on all tables in schema app to {REPLICATION_ROLE};
     insert into app.people values
         (1, 'a@example.org', '555-0100', 'X1', '{BIOGRAPHY}', '{{"a": 1}}');
-    insert into app.authors values (1, '{BIOGRAPHY}', 1);
+    insert into app.authors values (1, '{BIOGRAPHY}', 1)
 """
 CHANGES = """
     insert into app.people (person_id, email, passport) values (2, 'b@example.org', 'X2');
     update app.people set phone = '555-0199' where person_id = 1;
     update app.authors set rank = 2;
-    insert into app.logins values ('ann', 'a@example.org');
+    insert into app.logins values ('ann', 'a@example.org')
 """
-
-
-# Of each table the keys and the rows that Kafka has, in their order.
-Events = dict[str, list[tuple[Row, Row]]]
+TOPICS = {f"{NAME}.app.{table}": table for table in ("people", "authors", "logins")}
 
 
 def hashed(text: str, salt: str = SALT) -> str:
     return sha256((salt + text).encode()).hexdigest()
 
 
-@contextmanager
-def cursor(stack: NorthwindStack, database: str = NAME) -> Iterator[Any]:
-    """A cursor that commits each statement."""
-    with closing(stack.postgres.connect(dbname=database)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as opened:
-            yield opened
-
-
-@pytest.fixture(scope="module")
-def salt_in_a_file(stack: NorthwindStack) -> str:
-    """A placeholder of Connect's FileConfigProvider."""
-    return f"${{file:{stack.connect.placeholders}:password}}"
-
-
-@pytest.fixture(scope="module")
-def masked(stack: NorthwindStack, salt_in_a_file: str) -> Iterator[None]:
+def test_columns_are_left_out_or_hashed(
+    stack: NorthwindStack, new_lake: NewLake, tmp_path: Path
+) -> None:
     """Three tables, changed while a connector masks their columns."""
+    # A placeholder of Connect's FileConfigProvider.
+    salt_in_a_file = f"${{file:{stack.connect.placeholders}:password}}"
     columns = "email|phone|biography|details"
-    config = stack.configuration("source-tables") | {
+    masks = {
         "column.exclude.list": r"app\.people\.passport",
-        f"column.mask.hash.v2.SHA-256.with.salt.{SALT}": rf"app\.\w+\.({columns})",
-        f"column.mask.hash.v2.SHA-256.with.salt.{salt_in_a_file}": r"app\.logins\.login",
-        "custom.metric.tags": f"connector={NAME}",
-        "database.dbname": NAME,
-        "publication.name": NAME,
-        "slot.name": NAME,
-        "table.include.list": r"app\..*",
-        "topic.prefix": NAME,
+        f"{HASH}.{SALT}": rf"app\.\w+\.({columns})",
+        f"{HASH}.{salt_in_a_file}": r"app\.logins\.login",
     }
+    source = SourceDatabase(stack, NAME)
     try:
-        with cursor(stack, "postgres") as statements:
-            statements.execute(f"create database {NAME}")
-        with cursor(stack) as statements:
-            statements.execute(CREATE)
-            stack.connect.ask("PUT", f"/connectors/{NAME}/config", config)
-            wait_until(lambda: slot_is(statements, "active"), 120, "no streaming", 0.2)
-            statements.execute(CHANGES)
-            statements.execute("select pg_current_wal_insert_lsn()")
-            (end,) = statements.fetchone()
-            has_all = f"confirmed_flush_lsn >= '{end}'"
-            wait_until(lambda: slot_is(statements, has_all), 60, "not caught up", 0.2)
-        yield
+        source.create()
+        source.execute(CREATE)
+        source.configure(NAME, source.configuration(NAME, r"app\..*") | masks)
+        source.execute(CHANGES)
+        source.wait_until_caught_up()
+        # Connect shows the salt to whoever may ask it.
+        assert f"{HASH}.{SALT}" in stack.connect.ask("GET", f"/connectors/{NAME}/config")
     finally:
-        if NAME in stack.connect.states():
-            stack.connect.remove(NAME)
-        with cursor(stack, "postgres") as statements:
-            statements.execute(
-                "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
-                f" where database = '{NAME}'"
-            )
-            statements.execute(f"drop database if exists {NAME} with (force)")
-
-
-def slot_is(statements: Any, condition: str) -> bool:
-    statements.execute(
-        f"select count(*) from pg_replication_slots where database = %s and {condition}",
-        (NAME,),
-    )
-    return bool(statements.fetchone()[0])
-
-
-@pytest.fixture(scope="module")
-def events(
-    stack: NorthwindStack,
-    masked: None,
-    new_lake: NewLake,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Events:
-    tables = ("people", "authors", "logins")
-    topics: Path = tmp_path_factory.mktemp(NAME) / "topics.toml"
-    lines = "".join(f'"{NAME}.app.{table}" = "{table}"\n' for table in tables)
+        source.remove()
+    topics = tmp_path / "topics.toml"
+    lines = "".join(f'"{topic}" = "{table}"\n' for topic, table in TOPICS.items())
     topics.write_text(f"[topics]\n{lines}")
     lake = new_lake(topics)
-    ingested = lake.ingest_kafka(
-        *("--bootstrap-servers", stack.bootstrap_servers, "--topics", str(topics)),
-        *("--topic", *(f"{NAME}.app.{table}" for table in tables)),
-    )
+    servers = ("--bootstrap-servers", stack.bootstrap_servers, "--topics", str(topics))
+    ingested = lake.ingest_kafka(*servers, "--topic", *TOPICS)
     assert (ingested.code, ingested.counts) == (0, (6, 6, 0, 0)), ingested.err
-    return {
-        table: [
-            (json.loads(row["key"]), json.loads(row["value"])["after"])
-            for row in sorted(
-                lake.rows(f"bronze.{table}"), key=lambda row: row["kafka_offset"]
-            )
-        ]
-        for table in tables
-    }
 
+    def rows(table: str) -> list[Row]:
+        """What Kafka has of a table, in its order."""
+        events = lake.rows(f"bronze.{table}")
+        events.sort(key=lambda event: event["kafka_offset"])
+        return [json.loads(event["value"])["after"] for event in events]
 
-def test_excluded_column_is_in_no_record(events: Events) -> None:
-    assert [key["person_id"] for key, _ in events["people"]] == [1, 2, 1]
-    for _, row in events["people"]:
-        assert "email" in row
-        assert "passport" not in row
-
-
-def test_hashed_column_is_its_salted_hash(events: Events) -> None:
-    """It is cut to the length of the column; null stays null."""
-    (_, read), (_, inserted), (_, updated) = events["people"]
+    read, inserted, updated = rows("people")
+    assert not any("passport" in row for row in (read, inserted, updated))
     assert (read["email"], read["biography"]) == (
-        hashed("a@example.org"),
-        hashed(BIOGRAPHY),
+        *(hashed("a@example.org"), hashed(BIOGRAPHY)),
     )
     assert (inserted["email"], inserted["phone"]) == (hashed("b@example.org"), None)
+    # It is cut to the length of the column.
     assert updated["phone"] == hashed("555-0199")[:20]
-
-
-def test_column_that_is_no_text_is_not_hashed(events: Events) -> None:
-    """Debezium says nothing of it."""
-    assert json.loads(events["people"][0][1]["details"]) == {"a": 1}
-
-
-def test_unavailable_value_is_hashed_too(events: Events) -> None:
-    """Nothing shows that it was not sent, unless the replica identity is full."""
-    assert events["people"][2][1]["biography"] == hashed(UNAVAILABLE)
-    assert [row["biography"] for _, row in events["authors"]] == [hashed(BIOGRAPHY)] * 2
-
-
-def test_key_is_not_hashed_in_kafkas_key(events: Events, salt_in_a_file: str) -> None:
-    """A config provider's placeholder is the salt itself, as it is in a setting's name."""
-    ((key, row),) = events["logins"]
-    assert key == {"login": "ann"}
-    assert row["login"] == hashed("ann", salt_in_a_file)
-
-
-def test_connect_shows_the_salt(stack: NorthwindStack, masked: None) -> None:
-    shown = stack.connect.ask("GET", f"/connectors/{NAME}/config")
-    assert f"column.mask.hash.v2.SHA-256.with.salt.{SALT}" in shown
+    # A column that is no text is not hashed, and Debezium says nothing of it.
+    assert json.loads(read["details"]) == {"a": 1}
+    # Nothing shows that a value was not sent, unless the replica identity is full.
+    assert updated["biography"] == hashed(UNAVAILABLE)
+    assert [row["biography"] for row in rows("authors")] == [hashed(BIOGRAPHY)] * 2
+    # The placeholder is the salt itself, as it is in a setting's name. A key is not hashed.
+    assert rows("logins")[0]["login"] == hashed("ann", salt_in_a_file)
+    [login] = lake.rows("bronze.logins")
+    assert json.loads(login["key"]) == {"login": "ann"}

@@ -13,11 +13,10 @@ import pytest
 
 from cdc_lakehouse.cli import main
 from lab.stack.northwind import NorthwindStack
-from lab.stack.postgres import SUPERUSER
-from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.project import copy_project
+from tests.support.project import copy_project, replace_once
+from tests.support.records import UNAVAILABLE
 from tests.support.source_database import SourceDatabase
 
 pytestmark = pytest.mark.timeout(900)
@@ -86,12 +85,6 @@ class Copy:
         self.lake = lake
         self.project = project
         self.connector = project / "partitions.json"
-        self.topics = project / "topics.toml"
-
-    def execute(self, script: str) -> None:
-        with self.source.cursor() as cursor:
-            for statement in filter(str.strip, script.split(";")):
-                cursor.execute(statement)
 
     def command(self, *arguments: str) -> int:
         places = ("--connector", str(self.connector), "--project-dir", str(self.project))
@@ -103,7 +96,7 @@ class Copy:
         topics = [f"{NAME}.public.{name}" for name in (*TABLES, "complete_snapshots")]
         ingested = self.lake.ingest_kafka(
             *("--bootstrap-servers", self.source.stack.bootstrap_servers),
-            *("--topics", str(self.topics), "--topic", *topics),
+            *("--topics", str(self.project / "topics.toml"), "--topic", *topics),
         )
         assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
         given = json.dumps({"cdc_lakehouse_resync": True} | variables)
@@ -112,57 +105,43 @@ class Copy:
             "run", "--vars", given, "-s", *models, project=self.project
         )
 
-    def silver(self, table: str) -> list[tuple[Any, ...]]:
-        rows = self.lake.rows(f"silver.{table}")
-        live = [row for row in rows if not row["is_deleted"]]
-        return sorted(tuple(row[name] for name in TABLES[table]) for row in live)
-
-    def wanted(self, table: str) -> list[tuple[Any, ...]]:
-        only = "only " if table == "parent" else ""
-        with self.source.cursor() as cursor:
-            cursor.execute(f"select {', '.join(TABLES[table])} from {only}{table}")
-            return sorted(cursor.fetchall())
-
-    def assert_equal(self) -> None:
-        for table in TABLES:
-            assert self.silver(table) == self.wanted(table), table
+    def different(self) -> set[str]:
+        """The tables whose live rows are not the source's."""
+        found = set()
+        for table, columns in TABLES.items():
+            live = sorted(
+                tuple(row[name] for name in columns)
+                for row in self.lake.rows(f"silver.{table}")
+                if not row["is_deleted"]
+            )
+            only = "only " if table == "parent" else ""
+            wanted = self.source.execute(f"select {', '.join(columns)} from {only}{table}")
+            if live != sorted(wanted):
+                found.add(table)
+        return found
 
 
 @pytest.fixture(scope="module")
 def copy(
     stack: NorthwindStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Copy]:
-    """After the snapshot."""
+    """Before a connector reads the database."""
     source = SourceDatabase(stack, NAME)
     project = copy_project(tmp_path_factory.mktemp(NAME) / "project")
     copy = Copy(source, new_lake(project / "topics.toml"), project)
     overrides = "snapshot.select.statement.overrides"
-    config = stack.configuration("source-tables") | {
-        "custom.metric.tags": f"connector={NAME}",
-        "database.dbname": NAME,
-        "publication.name": NAME,
+    config = source.configuration(NAME, "public.complete_snapshots") | {
         "signal.data.collection": "public.signals",
-        "slot.name": NAME,
-        "table.include.list": "public.complete_snapshots",
-        "topic.prefix": NAME,
         overrides: "public.parent",
         f"{overrides}.public.parent": "select * from only public.parent",
     }
     copy.connector.write_text(json.dumps(config, indent=2))
     line = f'"{NAME}.public.complete_snapshots" = "complete_snapshots"\n'
-    copy.topics.write_text(
-        copy.topics.read_text().replace("[topics]\n", f"[topics]\n{line}")
-    )
+    replace_once(project / "topics.toml", "[topics]\n", f"[topics]\n{line}")
     try:
         source.create()
         with pytest.MonkeyPatch.context() as patch:
-            for name, value in {
-                "PGHOST": "127.0.0.1",
-                "PGPORT": str(stack.postgres.port),
-                "PGDATABASE": NAME,
-                "PGUSER": SUPERUSER,
-                "PGPASSWORD": stack.postgres.password,
-            }.items():
+            for name, value in source.environment().items():
                 patch.setenv(name, value)
             yield copy
     finally:
@@ -173,38 +152,35 @@ def test_rows_of_partitions_arrive_by_what_add_prints(
     copy: Copy, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Of partitions with either identity, of a new one, and of rows that move."""
-    copy.execute(CREATE)
-    names = [f"public.{name}" for name in TABLES]
-    assert copy.command("add", *names) == 0
+    source = copy.source
+    source.execute(CREATE)
+    assert copy.command("add", *(f"public.{name}" for name in TABLES)) == 0
     printed = re.findall(r"(?:create|alter|grant) [^;]*;", capsys.readouterr().out)
     wanted = ["alter table public.parts_1 replica identity full;"]
     assert [each for each in printed if "public.parts_" in each] == wanted
-    copy.execute("".join(each for each in printed if "identity full" not in each))
-    copy.execute(f"alter publication {NAME} add table signals, complete_snapshots")
-    copy.source.configure(NAME, json.loads(copy.connector.read_text()))
-    topic = f"{NAME}.public.complete_snapshots"
-    broker = copy.source.stack.broker
-    wait_until(lambda: any(broker.end_offsets(topic).values()), 120, "no snapshot", 0.2)
-    copy.execute(CHANGES)
+    source.execute("".join(each for each in printed if "identity full" not in each))
+    source.execute(f"alter publication {NAME} add table signals, complete_snapshots")
+    source.configure(NAME, json.loads(copy.connector.read_text()))
+    source.execute(CHANGES)
     assert copy.build()["success"]
-    copy.assert_equal()
+    assert copy.different() == set()
     events = copy.lake.rows("bronze.parts")
-    assert "__debezium_unavailable_value" in "".join(event["value"] for event in events)
+    assert UNAVAILABLE in "".join(event["value"] for event in events)
 
 
 def test_rows_without_an_event_come_with_resync(copy: Copy) -> None:
-    copy.execute(UNSEEN)
+    copy.source.execute(UNSEEN)
     assert copy.build()["success"]
-    assert copy.silver("parts") != copy.wanted("parts")
+    assert copy.different() == {"parts"}
     for table in ("parts", "parent"):
         assert copy.command("resync", f"public.{table}") == 0
     assert copy.build()["success"]
-    copy.assert_equal()
+    assert copy.different() == set()
 
 
 def test_truncate_stops_the_build_until_it_is_decided_on(copy: Copy) -> None:
     """As the shipped connector sends it."""
-    copy.execute("truncate plain, parts; insert into plain values (2, 'again')")
+    copy.source.execute("truncate plain, parts; insert into plain values (2, 'again')")
     said = str(copy.build()["error"])
     assert "holds a TRUNCATE at position " in said
     truncates = {
@@ -214,5 +190,5 @@ def test_truncate_stops_the_build_until_it_is_decided_on(copy: Copy) -> None:
         if event["op"] == "t"
     }
     assert copy.build(cdc_lakehouse_truncates=truncates)["success"]
-    copy.assert_equal()
+    assert copy.different() == set()
     assert copy.command("diff") == 0

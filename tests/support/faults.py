@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 
 from cdc_lakehouse.serving.gold import KEYS as GOLD
+from lab.stack.northwind import DATABASE, NorthwindStack
 from lab.stack.processes import wait_until
 from tests.support.pipeline import Pipeline
 from tests.support.source import SILVER, answers, gold_rows, silver_rows, table_rows
@@ -28,28 +29,25 @@ SECONDS_TO_BUILD = 300
 def inject(fault: str, pipeline: Pipeline, draw: random.Random) -> None:
     """Cause one fault, and start again what a service manager would."""
     stack = pipeline.stack
-    if fault == "connect is killed":
-        stack.kill("connect")
-        stack.revive("connect")
-    elif fault == "the broker is killed":
-        stack.kill("broker")
-        stack.revive("broker")
-    elif fault == "the ingest is killed":
-        pipeline.kill()
-    elif fault == "a build is killed":
-        kill_a_build(pipeline, draw)
-    elif fault == "PostgreSQL is restarted":
-        stack.postgres.stop()
-        stack.revive("postgres")
-    elif fault == "a connector is paused":
-        stack.connect.pause("source-outbox")
-        time.sleep(draw.uniform(1, 4))
-        stack.connect.resume("source-outbox")
-    elif fault == "the checkpoint is lost":
-        pipeline.kill()
-        pipeline.lose_checkpoint()
-    else:
-        raise ValueError(fault)
+    match fault:
+        case "connect is killed" | "the broker is killed":
+            part = "connect" if "connect" in fault else "broker"
+            stack.kill(part)
+            stack.revive(part)
+        case "the ingest is killed":
+            pipeline.kill()
+        case "a build is killed":
+            kill_a_build(pipeline, draw)
+        case "PostgreSQL is restarted":
+            stack.postgres.stop()
+            stack.revive("postgres")
+        case "a connector is paused":
+            stack.connect.pause("source-outbox")
+            time.sleep(draw.uniform(1, 4))
+            stack.connect.resume("source-outbox")
+        case "the checkpoint is lost":
+            pipeline.kill()
+            pipeline.lose_checkpoint()
     if pipeline.has_ended:
         pipeline.start()
 
@@ -81,12 +79,20 @@ def change_nothing_at_source(pipeline: Pipeline) -> None:
         )
 
 
+def northwind_storm(stack: NorthwindStack, seed: int, transactions: int) -> Storm:
+    """Transactions on a stack's database."""
+    options = "-c search_path=datalake"
+    return Storm(
+        lambda: stack.postgres.connect(dbname=DATABASE, options=options), seed, transactions
+    )
+
+
 def storm_with_faults(
     pipeline: Pipeline, faults: list[str], seed: int, transactions: int
 ) -> None:
     """Run transactions, and cause faults at random moments among them."""
     draw = random.Random(seed)
-    storm = Storm(pipeline.stack.connect_to_source, seed=seed, transactions=transactions)
+    storm = northwind_storm(pipeline.stack, seed, transactions)
     pipeline.start()
     storm.start()
     for fault in faults:

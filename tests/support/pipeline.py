@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
 from ingest.status import lake_status
@@ -21,8 +20,9 @@ from tests.support.source import SILVER, TOPICS_FILE
 from tests.support.tables import Tables
 
 TABLES = [table for table, _ in SILVER.values()]
-MARKERS_TOPIC = "demo.datalake.complete_snapshots"
-TOPICS = [f"demo.datalake.{table}" for table in TABLES]
+# With what `cdc-lakehouse resync` marks.
+TOPICS = [f"demo.datalake.{table}" for table in (*TABLES, "complete_snapshots")]
+VARIABLES = {"cdc_lakehouse_base_tables": True, "cdc_lakehouse_resync": True}
 
 
 class Pipeline:
@@ -31,19 +31,11 @@ class Pipeline:
     Args:
         stack: the stack; its lake is the pipeline's.
         project: a copy of the project to run, or the project itself.
-        resyncs: whether it reads what ``cdc-lakehouse resync`` marks, too.
     """
 
-    def __init__(
-        self, stack: NorthwindStack, project: Path = PROJECT, *, resyncs: bool = False
-    ) -> None:
+    def __init__(self, stack: NorthwindStack, project: Path = PROJECT) -> None:
         self.stack = stack
         self.project = project
-        self.variables = {
-            "cdc_lakehouse_base_tables": True,
-            "cdc_lakehouse_resync": resyncs,
-        }
-        self.topics = [*TOPICS, *([MARKERS_TOPIC] if resyncs else [])]
         self.lake = stack.root
         self.log = self.lake / "ingest.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -59,18 +51,12 @@ class Pipeline:
             "PYTHONPATH": str(self.project),
         }
 
-    def command(
-        self,
-        *arguments: str,
-        build: str = "run",
-        variables: dict[str, Any] | None = None,
-    ) -> list[str]:
-        all_variables = json.dumps({**self.variables, **(variables or {})})
+    def command(self, *arguments: str, build: str = "run") -> list[str]:
         return [
             *(sys.executable, "-m", "ingest", "kafka"),
             *("--bootstrap-servers", self.stack.bootstrap_servers),
-            *("--topics", str(TOPICS_FILE), "--topic", *self.topics),
-            *("--then-build", f"{build} --vars '{all_variables}'"),
+            *("--topics", str(TOPICS_FILE), "--topic", *TOPICS),
+            *("--then-build", f"{build} --vars '{json.dumps(VARIABLES)}'"),
             *arguments,
         ]
 
@@ -126,26 +112,21 @@ class Pipeline:
         """Whether the continuous run builds what a batch has brought."""
         return not self.has_ended and self._steps()[-1:] == ["wrote"]
 
-    def run_once(self, build: str = "run", variables: dict[str, Any] | None = None) -> str:
+    def run_once(self, build: str = "run") -> None:
         """Ingest and build everything that is committed in a process of its own.
 
         The continuous run must have ended.
-
-        Returns:
-            What it printed.
         """
         self.stack.wait_until_caught_up(timeout=180)
         done = subprocess.run(
-            self.command(build=build, variables=variables),
+            self.command(build=build),
             cwd=self.project,
             env=self.environment(),
             capture_output=True,
             text=True,
             timeout=540,
         )
-        output = done.stdout + done.stderr
-        assert done.returncode == 0, output[-4000:]
-        return output
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
 
     def wait_until_built(self, timeout: float = 600) -> None:
         """Wait until everything that is committed has reached gold by the continuous run.
@@ -155,7 +136,7 @@ class Pipeline:
         """
         self.stack.wait_until_caught_up(timeout=180)
         every_end = self.stack.topic_ends()
-        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in self.topics}
+        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in TOPICS}
 
         def is_in_bronze() -> bool:
             self._require_running()

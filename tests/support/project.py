@@ -92,3 +92,10 @@ def copy_project(folder: Path) -> Path:
         shutil.copy(PROJECT / name, folder)
     (folder / ".venv").symlink_to(PROJECT / ".venv")
     return folder
+
+
+def replace_once(file: Path, old: str, new: str) -> None:
+    """Change a text of a file that is there once."""
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1, f"{file} has {text.count(old)} of {old!r}"
+    file.write_text(text.replace(old, new), encoding="utf-8")

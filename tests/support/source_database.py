@@ -7,6 +7,8 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from lab.stack.northwind import NorthwindStack
+from lab.stack.postgres import SUPERUSER
+from lab.stack.processes import wait_until
 
 
 class SourceDatabase:
@@ -30,10 +32,38 @@ class SourceDatabase:
         with self.cursor("postgres") as cursor:
             cursor.execute(f"create database {self.name}")
 
+    def configuration(
+        self, name: str, tables: str, file: str = "source-tables"
+    ) -> dict[str, str]:
+        """The configuration of a connector that reads some of its tables.
+
+        Its slot, its publication and the prefix of its topics have the connector's name.
+        """
+        return self.stack.configuration(file) | {
+            "custom.metric.tags": f"connector={name}",
+            "database.dbname": self.name,
+            "publication.name": name,
+            "slot.name": name,
+            "table.include.list": tables,
+            "topic.prefix": name,
+        }
+
     def configure(self, name: str, configuration: dict[str, str]) -> None:
-        """Have a connector read it."""
+        """Have a connector read it, from its snapshot's end on."""
         self.connectors.append(name)
         self.stack.connect.ask("PUT", f"/connectors/{name}/config", configuration)
+        wait_until(self._is_streaming, 120, f"the connector {name} does not stream", 0.2)
+
+    def _is_streaming(self) -> bool:
+        states = self.stack.connect.states()
+        traces = [states[name].trace for name in self.connectors if name in states]
+        assert not any(traces), traces
+        with self.cursor() as cursor:
+            cursor.execute(
+                "select count(*) from pg_replication_slots where active and database = %s",
+                (self.name,),
+            )
+            return bool(cursor.fetchone()[0] == len(self.connectors))
 
     def wait_until_caught_up(self) -> None:
         """Wait until Kafka has every change."""
@@ -59,3 +89,26 @@ class SourceDatabase:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 yield cursor
+
+    def execute(self, script: str) -> list[tuple[Any, ...]]:
+        """Run statements, each in a transaction of its own; what the last one returns."""
+        with self.cursor() as cursor:
+            for statement in filter(str.strip, script.split(";")):
+                cursor.execute(statement)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def environment(self) -> dict[str, str]:
+        """How commands find it."""
+        postgres = self.stack.postgres
+        return postgres_environment(postgres.port, self.name, postgres.password)
+
+
+def postgres_environment(port: int, database: str, password: str) -> dict[str, str]:
+    """How commands find a database of PostgreSQL, as its superuser."""
+    return {
+        "PGHOST": "127.0.0.1",
+        "PGPORT": str(port),
+        "PGDATABASE": database,
+        "PGUSER": SUPERUSER,
+        "PGPASSWORD": password,
+    }

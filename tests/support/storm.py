@@ -1,19 +1,50 @@
-"""Random transactions on Northwind, from several connections at once."""
+"""Random transactions on a source, from several connections at once."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psycopg2
 
-HIGHEST_ORDER = 32_000
 LONG_SECONDS = 2.0
 SECONDS_TO_RETRY = 90
+FOLDER = Path(__file__).parent / "source_sql"
+
+
+def read_statements(file: str) -> list[str]:
+    """The changes of a file, of one statement or more; a name in braces is a value's."""
+    return (FOLDER / file).read_text().split(";\n")[:-1]
+
+
+# Changes of Northwind: transactions of one of the first list each never deadlock.
+ONE_ROW = read_statements("outbox/one_row.sql")
+MANY_ROWS = read_statements("outbox/many_rows.sql")
+# The last one fills the outbox, which waits for writers.
+NORTHWIND = [*ONE_ROW, *MANY_ROWS[:-1]]
+Values = Mapping[str, Sequence[Any]]
+VALUES: Values = {
+    "order": range(10248, 11090),
+    "another": range(10248, 11090),
+    "customer": ("ALFKI", "VINET", "TOMSP", "WOLZA", "ANATR"),
+    "employee": range(1, 10),
+    "shipper": (1, 2, 3),
+    "product": range(1, 78),
+    "supplier": range(1, 30),
+    "territory": ("01581", "02903", "30346", "06897"),
+    "region": range(1, 5),
+    "number": range(1, 100),
+}
+
+
+def filled(draw: random.Random, statement: str, values: Values) -> str:
+    """A statement with one of the values for each name."""
+    return statement.format(**{name: draw.choice(values[name]) for name in values})
 
 
 @dataclass
@@ -24,18 +55,26 @@ class Storm:
         connect: makes a connection to the source database.
         seed: of the choices; the interleaving is the machine's.
         transactions: how many in all.
-        connections: how many write at the same time.
-        transact: makes the changes of one transaction; Northwind's where none is given.
+        statements: what they choose from; Northwind's where none are given.
+        values: what stands for the names in them.
         driver_error: what the database's driver raises.
+        connections: how many write at the same time.
+        most: how many statements a transaction has at most.
+
+    Attributes:
+        failures: PostgreSQL's codes of what was tried again.
     """
 
     connect: Callable[[], Any]
     seed: int
     transactions: int
-    connections: int = 4
-    transact: Callable[[Any, random.Random], None] | None = None
+    statements: Sequence[str] = tuple(NORTHWIND)
+    values: Values = field(default_factory=lambda: VALUES)
     driver_error: type[Exception] = psycopg2.Error
+    connections: int = 4
+    most: int = 3
     committed: int = 0
+    failures: set[str] = field(default_factory=set)
     errors: list[BaseException] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -47,11 +86,6 @@ class Storm:
             thread.start()
             self._threads.append(thread)
 
-    @property
-    def is_over(self) -> bool:
-        """Whether every transaction is committed, or one could not be."""
-        return not any(thread.is_alive() for thread in self._threads)
-
     def wait(self) -> None:
         """Wait for the end; raise what went wrong."""
         for thread in self._threads:
@@ -62,23 +96,20 @@ class Storm:
     def _run(self, number: int) -> None:
         draw = random.Random(self.seed * 1_000 + number)
         connection = None
-        transact = self.transact or _transaction
         try:
             for _ in range(self.transactions // self.connections):
                 end = time.monotonic() + SECONDS_TO_RETRY
-                plan = draw.getrandbits(32)
                 while True:
                     try:
                         connection = connection or self.connect()
-                        transact(connection, random.Random(plan))
-                        connection.commit()
+                        self._transact(connection, draw)
                         break
                     except self.driver_error as error:
+                        self.failures.add(str(getattr(error, "pgcode", "")))
                         connection = self._recovered(connection)
                         # Deadlocks, a key that another took first, a server that restarts.
                         if time.monotonic() > end:
-                            raise error
-                        plan = draw.getrandbits(32)
+                            raise
                         time.sleep(0.05)
                 with self._lock:
                     self.committed += 1
@@ -88,6 +119,17 @@ class Storm:
             if connection is not None:
                 connection.close()
 
+    def _transact(self, connection: Any, draw: random.Random) -> None:
+        with connection.cursor() as cursor:
+            for _ in range(min(draw.choice((1, 1, 1, 2, 3, 5)), self.most)):
+                changes = filled(draw, draw.choice(self.statements), self.values)
+                for statement in changes.split("-- then\n"):
+                    cursor.execute(statement)
+            if draw.random() < 0.01:
+                # It commits late, behind transactions with higher positions.
+                time.sleep(LONG_SECONDS)
+        connection.commit()
+
     def _recovered(self, connection: Any) -> Any:
         """The connection, rolled back, or None where it is lost."""
         try:
@@ -95,185 +137,3 @@ class Storm:
             return connection
         except (self.driver_error, AttributeError):
             return None
-
-
-def _transaction(connection: Any, draw: random.Random) -> None:
-    with connection.cursor() as cursor:
-        for _ in range(draw.choice((1, 1, 1, 2, 3))):
-            draw.choices(CHANGES, WEIGHTS)[0](cursor, draw)
-        if draw.random() < 0.01:
-            # It commits late, behind transactions with higher LSNs.
-            time.sleep(LONG_SECONDS)
-
-
-def _pick(cursor: Any, draw: random.Random, table: str, key: str) -> Any:
-    cursor.execute(
-        f"select {key} from datalake.{table} order by {key} offset floor("
-        f"%s * (select count(*) from datalake.{table})) limit 1",
-        (draw.random(),),
-    )
-    row = cursor.fetchone()
-    return row[0] if row else None
-
-
-def _add_lines(cursor: Any, draw: random.Random, order_id: int) -> None:
-    for product_id in draw.sample(range(1, 78), draw.choice((0, 1, 2, 3))):
-        cursor.execute(
-            "insert into datalake.order_details values (%s, %s, %s, %s, %s)"
-            " on conflict (order_id, product_id)"
-            " do update set quantity = excluded.quantity",
-            (
-                order_id,
-                product_id,
-                draw.randint(100, 9_999) / 100,
-                draw.randint(1, 120),
-                draw.choice((0, 0, 0.05, 0.15, 0.25)),
-            ),
-        )
-
-
-def insert_order(cursor: Any, draw: random.Random) -> None:
-    order_id = draw.randint(12_000, HIGHEST_ORDER)
-    cursor.execute(
-        "insert into datalake.orders (order_id, customer_id, employee_id, order_date,"
-        " required_date, ship_via, freight, ship_name, ship_country)"
-        " values (%s, %s, %s, date '1998-01-01' + %s, date '1998-02-01' + %s,"
-        " %s, %s, %s, %s)"
-        " on conflict do nothing",
-        (
-            order_id,
-            draw.choice((None, "ALFKI", "BONAP", "ERNSH", "QUICK", "SAVEA")),
-            draw.choice((None, 1, 2, 3, 4, 5)),
-            draw.randint(0, 120),
-            draw.randint(0, 120),
-            draw.choice((None, 1, 2, 3)),
-            draw.randint(0, 9_999) / 100,
-            draw.choice(("Käse & Söhne", "Folk och fä HB", 'The "Cracker" Box \\ \n')),
-            draw.choice((None, "Germany", "Brazil", "USA")),
-        ),
-    )
-    _add_lines(cursor, draw, order_id)
-
-
-def update_order(cursor: Any, draw: random.Random) -> None:
-    order_id = _pick(cursor, draw, "orders", "order_id")
-    column, value = draw.choice(
-        (
-            ("shipped_date", draw.choice((None, "1998-05-20", "1998-06-30"))),
-            ("customer_id", draw.choice((None, "ALFKI", "ANATR", "WOLZA"))),
-            ("employee_id", draw.choice((None, 6, 7, 8, 9))),
-            ("ship_via", draw.choice((None, 1, 2, 3))),
-            ("freight", draw.randint(0, 99_999) / 100),
-        )
-    )
-    cursor.execute(
-        f"update datalake.orders set {column} = %s where order_id = %s", (value, order_id)
-    )
-
-
-def delete_order(cursor: Any, draw: random.Random) -> None:
-    order_id = _pick(cursor, draw, "orders", "order_id")
-    cursor.execute("delete from datalake.orders where order_id = %s", (order_id,))
-
-
-def replace_order(cursor: Any, draw: random.Random) -> None:
-    """Delete an order and insert it again, with other lines."""
-    order_id = _pick(cursor, draw, "orders", "order_id")
-    cursor.execute("delete from datalake.orders where order_id = %s", (order_id,))
-    cursor.execute(
-        "insert into datalake.orders (order_id, customer_id) values (%s, 'FRANK')",
-        (order_id,),
-    )
-    _add_lines(cursor, draw, order_id)
-
-
-def change_order_key(cursor: Any, draw: random.Random) -> None:
-    order_id = _pick(cursor, draw, "orders", "order_id")
-    cursor.execute(
-        "update datalake.orders set order_id = %s where order_id = %s",
-        (draw.randint(12_000, HIGHEST_ORDER), order_id),
-    )
-
-
-def change_lines(cursor: Any, draw: random.Random) -> None:
-    order_id = _pick(cursor, draw, "orders", "order_id")
-    if draw.random() < 0.4:
-        cursor.execute(
-            "delete from datalake.order_details"
-            " where order_id = %s and product_id %% 2 = %s",
-            (order_id, draw.choice((0, 1))),
-        )
-    _add_lines(cursor, draw, order_id)
-
-
-def update_customer(cursor: Any, draw: random.Random) -> None:
-    customer_id = _pick(cursor, draw, "customers", "customer_id")
-    column = draw.choice(("contact_name", "city", "company_name"))
-    cursor.execute(
-        f"update datalake.customers set {column} = %s where customer_id = %s",
-        (f"{column} {draw.randint(1, 99)}", customer_id),
-    )
-
-
-def insert_customer(cursor: Any, draw: random.Random) -> None:
-    cursor.execute(
-        "insert into datalake.customers (customer_id, company_name) values (%s, %s)"
-        " on conflict (customer_id) do update set company_name = excluded.company_name",
-        (f"N{draw.randint(0, 99):03d}", f"New {draw.randint(0, 9)}"),
-    )
-
-
-def delete_customer(cursor: Any, draw: random.Random) -> None:
-    cursor.execute(
-        "delete from datalake.customers where customer_id = %s",
-        (f"N{draw.randint(0, 99):03d}",),
-    )
-
-
-def update_shown(cursor: Any, draw: random.Random) -> None:
-    """Change what many orders show: an employee, a shipper, a product."""
-    table, key, column = draw.choice(
-        (
-            ("employees", "employee_id", "title"),
-            ("shippers", "shipper_id", "phone"),
-            ("products", "product_id", "product_name"),
-            ("suppliers", "supplier_id", "city"),
-        )
-    )
-    picked = _pick(cursor, draw, table, key)
-    cursor.execute(
-        f"update datalake.{table} set {column} = %s where {key} = %s",
-        (f"{column} {draw.randint(1, 99)}", picked),
-    )
-
-
-def move_territory(cursor: Any, draw: random.Random) -> None:
-    employee_id = draw.randint(1, 9)
-    territory_id = _pick(cursor, draw, "territories", "territory_id")
-    if draw.random() < 0.5:
-        cursor.execute(
-            "delete from datalake.employee_territories where territory_id = %s",
-            (territory_id,),
-        )
-    else:
-        cursor.execute(
-            "insert into datalake.employee_territories values (%s, %s)"
-            " on conflict do nothing",
-            (employee_id, territory_id),
-        )
-
-
-CHANGES = (
-    insert_order,
-    update_order,
-    delete_order,
-    replace_order,
-    change_order_key,
-    change_lines,
-    update_customer,
-    insert_customer,
-    delete_customer,
-    update_shown,
-    move_territory,
-)
-WEIGHTS = (25, 25, 10, 8, 6, 20, 3, 4, 3, 1, 1)

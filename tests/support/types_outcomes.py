@@ -13,8 +13,7 @@ import pytest
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.lake import Lake
-from tests.support.types_matrix import Type, Value
-from tests.support.types_tables import Way, row_id
+from tests.support.types_matrix import Type, Value, Way
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,9 @@ class Outcome:
     is_untyped: bool
 
 
+Outcomes = dict[int, Outcome]
+
+
 def is_right(row: Type, value: Value, outcome: Outcome) -> bool:
     """Whether silver holds a value as the source has it, or null by right."""
     if value.is_untyped:
@@ -47,14 +49,12 @@ def is_right(row: Type, value: Value, outcome: Outcome) -> bool:
     )
 
 
-def wrong_ways(
-    types: Sequence[Type], row: Type, value: Value, outcomes: dict[int, Outcome]
-) -> dict[str, Outcome]:
+def wrong_ways(row: Type, value: Value, outcomes: Outcomes) -> dict[str, Outcome]:
     """The ways by which a value came to silver wrongly, with what became of it."""
-    found = {way: outcomes[row_id(types, row, value, way)] for way in Way}
+    found = {way.name.lower(): outcomes[row.key(value, way)] for way in Way}
     return {
-        way.name.lower(): outcome
-        for way, outcome in found.items()
+        name: outcome
+        for name, outcome in found.items()
         if not is_right(row, value, outcome)
     }
 
@@ -68,36 +68,47 @@ def cases(types: Sequence[Type]) -> list[Any]:
             text = "null" if value.text is None else ascii(value.text)[1:25]
             name = f"{row.group}-{row.sql}-{row.declared}-{number}-{text}"
             marks = known if value.wrong_today else []
-            name = re.sub(r"\s+", "_", name)
-            found.append(pytest.param(row, value, marks=marks, id=name))
+            found.append(
+                pytest.param(row, value, marks=marks, id=re.sub(r"\s+", "_", name))
+            )
     return found
 
 
 def outcomes_of(
-    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
-) -> dict[int, Outcome]:
-    """What became of every value, by key; ``texts`` are the source's."""
-    found: dict[int, Outcome] = {}
-    for group in {row.group for row in types}:
+    types: Sequence[Type],
+    texts: dict[int, str | None],
+    lake: Lake,
+    *,
+    by_source_table: bool = False,
+) -> Outcomes:
+    """What became of every value, by key.
+
+    Args:
+        types: the rows of the matrix.
+        texts: the source's text of every value.
+        lake: where they came to.
+        by_source_table: whether each source table has a table of its own in the lake.
+    """
+    found: Outcomes = {}
+    tables: dict[str, list[Type]] = {}
+    for row in types:
+        tables.setdefault(row.table if by_source_table else row.group, []).append(row)
+    for table, rows in tables.items():
         newest: dict[int, Any] = {}
-        bronze = lake.rows(f"bronze.{group}")
+        bronze = lake.rows(f"bronze.{table}")
         for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
             newest[int(re.findall(r"\d+", event["key"])[0])] = event
-        stored = stored_rows(lake, group)
-        for row in types:
-            if row.group != group:
-                continue
-            for value in row.all_values:
-                for way in Way:
-                    key = row_id(types, row, value, way)
-                    of_key = stored.get(key, {})
-                    found[key] = Outcome(
-                        source=texts[key],
-                        sent=sent_text(newest[key]["value"], row.column),
-                        silver=of_key.get(row.column),
-                        is_stored=key in stored,
-                        is_untyped=row.column in of_key.get("untyped_columns", ()),
-                    )
+        stored = stored_rows(lake, table)
+        for row in rows:
+            for key in (row.key(value, way) for value in row.all_values for way in Way):
+                of_key = stored.get(key, {})
+                found[key] = Outcome(
+                    source=texts[key],
+                    sent=sent_text(newest[key]["value"], row.column),
+                    silver=of_key.get(row.column),
+                    is_stored=key in stored,
+                    is_untyped=row.column in of_key.get("untyped_columns", ()),
+                )
     return found
 
 

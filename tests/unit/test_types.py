@@ -19,11 +19,10 @@ from cdc_lakehouse.sources.types import (
     read_types,
 )
 from ingest.events import LONG_NUMBER, SHORT_NUMBERS, UP_TO_LONG_NUMBER
-from tests.support import mariadb_types, types_matrix
 from tests.support.project import PROJECT
-from tests.support.types_matrix import PRECISE
+from tests.support.types_matrix import MARIADB, POSTGRESQL, PRECISE
 
-MATRICES = {"postgresql": types_matrix.TYPES, "mariadb": mariadb_types.TYPES}
+MATRICES = {"postgresql": POSTGRESQL.types, "mariadb": MARIADB.types}
 MODES = [("postgresql", "string"), ("postgresql", "precise"), ("mariadb", "string")]
 # A column of these stops the connector: no row of the matrix can have one.
 STOPPING = {"inet4", "inet6"}

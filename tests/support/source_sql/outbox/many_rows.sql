@@ -14,6 +14,7 @@ merge into orders using (
 update orders set freight = freight;
 update products set product_name = product_name;
 insert into customers values ('{number}', 'Nobody') on conflict do nothing;
+delete from customers where customer_id = '{number}';
 update orders set order_id = order_id + 100 where order_id = {order};
 update orders set order_id = order_id - 100 where order_id = {order} + 100;
 update customers set customer_id = reverse(customer_id)

@@ -29,3 +29,5 @@ update employee_territories set employee_id = {employee} where territory_id = '{
 update territories set territory_description = '{number}' where territory_id = '{territory}';
 update territories set region_id = {region} where territory_id = '{territory}';
 update region set region_description = '{number}' where region_id = {region};
+update orders set shipped_date = date '1998-05-01' + {number} where order_id = {order};
+update orders set ship_name = 'Käse & "Söhne" \ 木 {number}' where order_id = {order};

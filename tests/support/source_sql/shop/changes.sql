@@ -1,0 +1,25 @@
+insert ignore into orders (order_id, customer_id, ordered_on, freight, flags, reference, details)
+    values ({new}, {customer}, {day}, {number} / 7, {flags}, {reference},
+        '{{"text": "The \\"Cracker\\" Box \\\\ 😀", "n": {number}}}');
+replace into order_lines values ({order}, {product}, {number}, {number} / 8),
+    ({order}, {product} + 1, {number}, 1), ({order}, {product} + 2, {number}, 1);
+insert into order_lines values ({order}, {product}, {number}, 1), ({new}, {product}, 1, 1)
+    on duplicate key update quantity = quantity + 1;
+update orders set shipped_at = {moment} where order_id = {order};
+update orders set state = {state} where order_id = {order};
+update orders set freight = {number} / 9 where order_id = {order};
+update orders set reference = {reference} where order_id = {order};
+-- Many rows: they differ in the row of a position only.
+update orders set freight = {number} / 9 where order_id between {order} and {order} + 40;
+-- The keys of neighbours, from the highest on.
+update ignore orders set order_id = order_id + 1
+    where order_id between {order} and {order} + 3 order by order_id desc;
+delete from orders where order_id = {order};
+delete from order_lines where order_id = {order}
+-- then
+delete from orders where order_id = {order}
+-- then
+insert into orders (order_id, customer_id) values ({order}, 'C9');
+update customers set name = 'Söhne {number}' where customer_id = 'C{number}';
+-- A key, and not the wide column.
+update ignore customers set customer_id = 'C{another}' where customer_id = 'C{number}';
