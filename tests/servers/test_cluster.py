@@ -6,10 +6,9 @@ import contextlib
 import importlib.util
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from lab.stack.postgres import find_binaries
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.aws import rows
-from tests.support.project import PROJECT, expected_revenue
+from tests.support.project import PROJECT, dbt, expected_revenue
 from tests.support.records import Row
 from tests.support.required import missing, required
 
@@ -32,7 +31,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 NAME = "on_cluster"
 LANDING = f"s3a://{BUCKET}/landing"
-PARTS = (f"{LANDING}/first-*", f"{LANDING}/second-*")
+CAPTURES = sorted(EVENTS.glob("*.jsonl.gz"))
 # When a row was written, which is another time in each lake.
 TIMES = ("ingested_at", "ingest_batch")
 TABLES = [
@@ -44,15 +43,12 @@ TABLES = [
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster(open_folder: Path) -> Iterator[Cluster]:
     """A cluster with a bucket; skipped where the machine lacks what it needs."""
     with required():
         find_binaries()
         jars.fetch()
-    # A folder that PostgreSQL's own user can enter, which pytest's are not.
-    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
-    root.chmod(0o755)
-    cluster = Cluster(root)
+    cluster = Cluster(open_folder)
     try:
         cluster.start()
         with pytest.MonkeyPatch.context() as patch:
@@ -64,28 +60,25 @@ def cluster() -> Iterator[Cluster]:
             yield cluster
     finally:
         cluster.stop()
-        shutil.rmtree(root)
+
+
+def lines(capture: Path) -> list[str]:
+    """The recorded events of a topic."""
+    return [sink_envelope(record) for record in recorded(capture)]
+
+
+def upload(cluster: Cluster, name: str, events: list[str]) -> None:
+    body = "".join(line + "\n" for line in events).encode()
+    cluster.s3_client().put_object(Bucket=BUCKET, Key=f"landing/{name}.json", Body=body)
 
 
 @pytest.fixture(scope="module")
-def parts() -> list[dict[str, list[str]]]:
-    """The recorded events in two parts: the lines of a file for each topic."""
-    first: dict[str, list[str]] = {}
-    second: dict[str, list[str]] = {}
-    for capture in sorted(EVENTS.glob("*.jsonl.gz")):
-        lines = [sink_envelope(record) for record in recorded(capture)]
-        middle = len(lines) * 3 // 4
-        first[capture.name], second[capture.name] = lines[:middle], lines[middle:]
-    return [first, second]
-
-
-@pytest.fixture(scope="module")
-def embedded(new_lake: NewLake, parts: list[dict[str, list[str]]]) -> dict[str, list[Row]]:
-    """The rows of every table as the embedded Spark has them."""
+def embedded(new_lake: NewLake) -> dict[str, list[Row]]:
+    """The rows of every table as the embedded Spark has them, after two builds."""
     lake = new_lake()
-    for part in parts:
-        for lines in part.values():
-            lake.land(lines)
+    for number in range(2):
+        for capture in CAPTURES:
+            lake.land(halves(lines(capture))[number])
         assert lake.ingest().code == 0
         lake.dbt("run")
     found = {table: compared(lake.rows(table)) for table in TABLES}
@@ -93,19 +86,16 @@ def embedded(new_lake: NewLake, parts: list[dict[str, list[str]]]) -> dict[str, 
     return found
 
 
+def halves(events: list[str]) -> tuple[list[str], list[str]]:
+    """Of unequal length."""
+    middle = len(events) * 3 // 4
+    return events[:middle], events[middle:]
+
+
 def compared(found: list[Row]) -> list[Row]:
     """The rows without the times of their own lake, in an order of their own."""
     kept = [{n: value for n, value in row.items() if n not in TIMES} for row in found]
     return sorted(kept, key=repr)
-
-
-def upload(cluster: Cluster, part: str, files: dict[str, list[str]]) -> None:
-    for name, lines in files.items():
-        cluster.s3_client().put_object(
-            Bucket=BUCKET,
-            Key=f"landing/{part}-{name}.json",
-            Body="".join(line + "\n" for line in lines).encode(),
-        )
 
 
 def start_job(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
@@ -119,10 +109,6 @@ def start_job(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
     )
 
 
-def submit(cluster: Cluster, *words: str) -> str:
-    return ended(start_job(cluster, *words))
-
-
 def ended(job: subprocess.Popen[str]) -> str:
     try:
         output, _ = job.communicate(timeout=400)
@@ -132,21 +118,19 @@ def ended(job: subprocess.Popen[str]) -> str:
     return output
 
 
-def dbt_places(cluster: Cluster) -> list[str]:
-    return [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
+def submit(cluster: Cluster, *words: str) -> str:
+    return ended(start_job(cluster, *words))
 
 
-def tasks(cluster: Cluster, application: str) -> dict[str, int]:
+def tasks(cluster: Cluster, application: str) -> Counter[str]:
     """How many tasks each executor has ended, by the application's event log."""
-    done: dict[str, int] = {}
+    done: Counter[str] = Counter()
     for file in cluster.events.glob(f"{application}*"):
         for line in file.read_text(errors="replace").splitlines():
             if '"SparkListenerTaskEnd"' in line:
-                with contextlib.suppress(
-                    json.JSONDecodeError
-                ):  # the last line, half written
-                    executor = json.loads(line)["Task Info"]["Executor ID"]
-                    done[executor] = done.get(executor, 0) + 1
+                # The last line may be half written.
+                with contextlib.suppress(json.JSONDecodeError):
+                    done[json.loads(line)["Task Info"]["Executor ID"]] += 1
     return done
 
 
@@ -161,24 +145,29 @@ def assert_on_executors(cluster: Cluster, job: str) -> None:
 def has_begun(cluster: Cluster) -> bool:
     """Whether both executors of the application that runs have done some work."""
     applications = cluster.state()["activeapps"]
-    done = tasks(cluster, applications[0]["id"]) if applications else {}
-    return len(done) == len(WORKERS) and sum(done.values()) > 20
+    done = tasks(cluster, applications[0]["id"]) if applications else Counter()
+    return len(done) == len(WORKERS) and done.total() > 20
 
 
 @pytest.fixture(scope="module")
-def built(cluster: Cluster, parts: list[dict[str, list[str]]]) -> Cluster:
+def built(cluster: Cluster) -> Cluster:
     """The lake after two ingests and two builds; the second build lost a worker."""
-    upload(cluster, "first", parts[0])
-    output = submit(cluster, "ingest", "files", *PARTS)
-    count = sum(map(len, parts[0].values()))
+    places = [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
+    ingest = ("ingest", "files", f"{LANDING}/part-*")
+    parts = {capture: halves(lines(capture)) for capture in CAPTURES}
+    for capture, (first, _) in parts.items():
+        upload(cluster, f"part-0-{capture.name}", first)
+    count = sum(len(first) for first, _ in parts.values())
+    output = submit(cluster, *ingest)
     assert f"read {count} records, wrote {count} events, rejected 0" in output
     assert_on_executors(cluster, "ingest files")
-    submit(cluster, "dbt", "run", *dbt_places(cluster))
+    submit(cluster, "dbt", "run", *places)
     assert_on_executors(cluster, "dbt run")
 
-    upload(cluster, "second", parts[1])
-    submit(cluster, "ingest", "files", *PARTS)
-    job = start_job(cluster, "dbt", "run", *dbt_places(cluster))
+    for capture, (_, second) in parts.items():
+        upload(cluster, f"part-1-{capture.name}", second)
+    submit(cluster, *ingest)
+    job = start_job(cluster, "dbt", "run", *places)
     try:
         wait_until(lambda: has_begun(cluster), 120, "the build has not begun")
         cluster.kill(WORKERS[0])
@@ -204,37 +193,25 @@ def test_build_by_a_thrift_server(
 
     It builds everything at once, and only increments see order lines go.
     """
-    cluster = built
     if importlib.util.find_spec("pyhive") is None:
         missing("PyHive is missing: run `make setup`")
-    cluster.start_thrift(NAME)
+    built.start_thrift(NAME)
     try:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "dbt.cli.main", "build", "--profiles-dir"),
-                *("profiles", "--target-path", str(tmp_path), "--log-path", str(tmp_path)),
-            ],
-            cwd=PROJECT,
-            env={
-                **os.environ,
-                "LAKE_TARGET": "thrift",
-                "LAKE_SCHEMA": "by_thrift",
-                "LAKE_THRIFT_PORT": str(cluster.ports["thrift"]),
-            },
-            capture_output=True,
-            text=True,
-            timeout=400,
-        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LAKE_TARGET", "thrift")
+            patch.setenv("LAKE_SCHEMA", "by_thrift")
+            patch.setenv("LAKE_THRIFT_PORT", str(built.ports["thrift"]))
+            done = dbt(tmp_path, "build")
         assert done.returncode == 0, done.stdout[-5000:]
     finally:
-        cluster.stop_thrift()
+        built.stop_thrift()
     for table, expected in embedded.items():
         if table == "silver.order_items":
             expected = [row for row in expected if not row["is_deleted"]]
         assert compared(rows(NAME, f"by_thrift_{table}")) == expected, table
     # The master hears of its end a moment later.
-    wait_until(lambda: not cluster.state()["activeapps"], 30, "the server is still there")
-    assert_on_executors(cluster, "thrift")
+    wait_until(lambda: not built.state()["activeapps"], 30, "the server is still there")
+    assert_on_executors(built, "thrift")
 
 
 @pytest.mark.smoke
@@ -244,19 +221,16 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
     for file in write(tmp_path):
         key = f"package/{file.relative_to(tmp_path)}"
         cluster.s3_client().upload_file(str(file), BUCKET, key)
-    events = {
-        capture.name: [sink_envelope(record) for record in recorded(capture)]
-        for capture in sorted(EVENTS.glob("*.jsonl.gz"))
-    }
-    upload(cluster, "all", events)
+    for capture in CAPTURES:
+        upload(cluster, f"all-{capture.name}", lines(capture))
     python = getattr(sys, "_base_executable", sys.executable)
     environment = {**os.environ, **cluster.environment(lake), "PYSPARK_PYTHON": python}
     environment.pop("PYTHONPATH", None)
-    commands = (
+    said = ""
+    for command in (
         ("ingest", "files", f"{LANDING}/all-*"),
         ("dbt", "run", "-s", "+revenue_by_customer"),
-    )
-    for command in commands:
+    ):
         done = subprocess.run(
             cluster.submit_command(*command, package=f"s3a://{BUCKET}/package"),
             cwd=tmp_path,
@@ -266,9 +240,9 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
             timeout=300,
         )
         assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
-        if command[0] == "ingest":
-            count = sum(map(len, events.values()))
-            assert f"read {count} records, wrote {count} events" in done.stdout
+        said += done.stdout
+    count = sum(len(lines(capture)) for capture in CAPTURES)
+    assert f"read {count} records, wrote {count} events" in said
     assert expected_revenue() == {
         row["customer_id"]: row["revenue"]
         for row in rows(lake, "lake_gold.revenue_by_customer")

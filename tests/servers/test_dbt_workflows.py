@@ -14,17 +14,9 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.records import Record, flattened, record
-from tests.support.small_project import TOPICS, small_project
+from tests.support.small_project import GOLD, TOPICS, add_gold, small_project
 
 pytestmark = pytest.mark.timeout(900)
-
-GOLD = """
-{{{{ config(unique_key='customer_id') }}}}
-
-select customer_id, {count} as count_orders from {{{{ ref('orders') }}}}
-where not is_deleted
-group by customer_id
-"""
 
 
 def order(offset: int, op: str, key: int, customer_id: str = "ALFKI") -> Record:
@@ -38,12 +30,11 @@ class Project:
     def __init__(self, lake: Lake, folder: Path) -> None:
         self.lake = lake
         self.folder = small_project(folder)
-        (self.folder / "models" / "gold").mkdir()
-        self.set_gold("count(*)")
+        add_gold(self.folder)
 
     def set_gold(self, count: str) -> None:
         model = self.folder / "models" / "gold" / "by_customer.sql"
-        model.write_text(GOLD.format(count=count))
+        model.write_text(GOLD.replace("count(*)", count))
 
     def ingest(self, *events: Record) -> None:
         self.lake.land(events)
@@ -56,9 +47,7 @@ class Project:
         return {r["order_id"]: r["customer_id"] for r in self.lake.rows("silver.orders")}
 
     def counts(self) -> dict[str, int]:
-        return {
-            r["customer_id"]: r["count_orders"] for r in self.lake.rows("gold.by_customer")
-        }
+        return {r["customer_id"]: r["orders"] for r in self.lake.rows("gold.by_customer")}
 
 
 def models(answer: dict[str, Any]) -> set[str]:

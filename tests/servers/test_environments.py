@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.lake import environment
 from tests.support.records import START_MS, Row, flattened, record
 from tests.support.small_project import COLUMNS, set_columns, small_project
@@ -25,18 +23,8 @@ SPRING_MS = 1_772_955_000_000  # 2026-03-08 07:30 in UTC
 OF_EACH_RUN = {"ingested_at", "ingest_batch", "ingest_date"}
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = small_project(tmp_path_factory.mktemp("environments") / "project")
-    set_columns(project, TYPED)
-    return project
-
-
-@pytest.fixture(scope="module")
-def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of some orders, and of a record that is none."""
-    folder = tmp_path_factory.mktemp("landing") / "Käufe"
-    folder.mkdir()
+def land(folder: Path) -> None:
+    """Write a file of some orders, and of a record that is none."""
     lines = []
     for number, milliseconds in enumerate(
         (-3_000_000_000_000, -1, 0, START_MS, SPRING_MS - 3_600_000, SPRING_MS)
@@ -50,13 +38,13 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "packed_at": milliseconds * 1_000 + 1,
             "paid_at": "2026-03-08T02:30:00.123456-05:00",
         }
-        value = flattened("c", row, 10 + number, max(milliseconds, 0))
         at = max(milliseconds, 0)
+        value = flattened("c", row, 10 + number, at)
         lines.append(record({"order_id": number}, value, number, timestamp=at))
     texts = [json.dumps(line, ensure_ascii=False) for line in lines]
+    folder.mkdir()
     file = folder / "März.json"
     file.write_text("\n".join([*texts, "kein JSON: ä"]), encoding="utf-8")
-    return folder
 
 
 def tables(
@@ -88,36 +76,17 @@ def tables(
     }
 
 
-@pytest.fixture(scope="module")
-def expected(
-    project: Path, landing: Path, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, list[Row]]:
-    found = tables(project, landing, tmp_path_factory.mktemp("utc"), TZ="UTC")
-    assert {name: len(rows) for name, rows in found.items()} == {
-        "bronze.cdc_events": 6,
-        "bronze.rejected_events": 1,
-        "silver.orders": 6,
-    }
-    return found
-
-
-def test_time_zone_of_the_process_changes_no_row(
-    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
-) -> None:
-    assert tables(project, landing, tmp_path, TZ="America/New_York") == expected
-
-
-def test_locale_of_the_process_changes_no_row(
-    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
-) -> None:
-    assert tables(project, landing, tmp_path, LANG="C", LC_ALL="C") == expected
-
-
-def test_lake_behind_a_link_has_the_same_rows(
-    project: Path, landing: Path, expected: dict[str, list[Row]], tmp_path: Path
-) -> None:
-    folder, link = tmp_path / "folder", tmp_path / "link"
-    folder.mkdir()
-    link.symlink_to(folder)
-    assert tables(project, landing, link) == expected
-    assert Tables(folder).names() == Tables(link).names()
+def test_environment_of_the_process_changes_no_row(tmp_path: Path) -> None:
+    """Time zone and locale; nor does a link to the lake."""
+    project, landing = small_project(tmp_path / "project"), tmp_path / "Käufe"
+    set_columns(project, TYPED)
+    land(landing)
+    (tmp_path / "folder").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "folder")
+    expected = tables(project, landing, tmp_path / "utc", TZ="UTC")
+    assert [len(rows) for rows in expected.values()] == [6, 1, 6]
+    new_york = {"TZ": "America/New_York"}
+    assert tables(project, landing, tmp_path / "new_york", **new_york) == expected
+    assert tables(project, landing, link, LANG="C", LC_ALL="C") == expected
+    assert Tables(tmp_path / "folder").names() == Tables(link).names()

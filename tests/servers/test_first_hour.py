@@ -14,10 +14,8 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import tomllib
 import venv
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,14 @@ from typing import Any
 import pytest
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from lab.stack.postgres import PostgresServer, find_binaries
-from tests.servers.conftest import FAST_POSTGRES
-from tests.support.ports import free_port
+from lab.stack.postgres import PostgresServer
+from tests.servers.conftest import NewPostgres
 from tests.support.project import PROJECT
 from tests.support.records import envelope, record
-from tests.support.required import required
+from tests.support.source_database import postgres_environment
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.thorough]
 
-PASSWORD = "secret"
 # Three have names of Northwind's; the last cannot be declared.
 TABLES = """
     create table vendors (id int primary key, name varchar(60) not null, since date);
@@ -53,6 +49,7 @@ TABLES = """
     create table no_key (a int);
 """
 ODD = "l{{ env_var('LAKE_ROOT') }} # é"
+ODD_TOPIC = "shop.public.l___env_var__LAKE_ROOT_________"
 
 
 class Shop:
@@ -61,11 +58,15 @@ class Shop:
     Args:
         folder: an empty one.
         environment: where Python and the source are.
+        server: the source.
     """
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self, folder: Path, environment: dict[str, str], server: PostgresServer
+    ) -> None:
         self.folder = folder
         self.environment = environment
+        self.server = server
 
     def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> str:
         """Run a command; what it prints on stdout."""
@@ -84,7 +85,13 @@ class Shop:
 
     def dbt(self, *words: str, code: int = 0) -> str:
         """Run dbt, which the wheel's environment has from the tests'."""
-        return self.run("python", "-m", "dbt.cli.main", *words, code=code)
+        return self.run("python", "-m", "dbt.cli.main", *words, "--quiet", code=code)
+
+    def execute(self, script: str) -> None:
+        """Run a script at the source as it is."""
+        with closing(self.server.connect(dbname="postgres")) as connection:
+            connection.autocommit = True
+            connection.cursor().execute(script)
 
     def silver(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The live rows of a silver table."""
@@ -94,54 +101,24 @@ class Shop:
             tuple(row[name] for name in columns) for row in rows if not row["is_deleted"]
         )
 
-    def odd_topic(self) -> str:
-        """The topic of the table of an odd name."""
+    def land(self, table: str, lsn: int, op: str = "c", **row: Any) -> None:
+        """Write an event of a table into the landing folder."""
         text = (self.folder / "shop/topics.toml").read_text(encoding="utf-8")
-        topics = tomllib.loads(text)["topics"]
-        [topic] = [each for each in topics if each.startswith("shop.public.l")]
-        assert re.fullmatch("shop.public.l___env_var__LAKE_ROOT_{9}", topic)
-        return str(topic)
-
-    def land(self, table: str, *changes: tuple[str, int, dict[str, Any]]) -> None:
-        """Write events of a table into the landing folder."""
+        name = ODD_TOPIC if table == ODD else f".{table}"
+        [topic] = [each for each in tomllib.loads(text)["topics"] if each.endswith(name)]
+        value = envelope(op, row, lsn, table=table)
+        value["source"]["schema"] = "public"
         folder = self.folder / "shop/landing"
         folder.mkdir(exist_ok=True)
-        with (folder / f"{len(list(folder.iterdir()))}.json").open("w") as file:
-            for op, lsn, row in changes:
-                value = envelope(op, row, lsn, table=table)
-                value["source"]["schema"] = "public"
-                topic = self.odd_topic() if table == ODD else f"shop.public.{table}"
-                key = {"id": row["id"]} if "id" in row else row
-                print(json.dumps(record(key, value, lsn, topic=topic)), file=file)
+        event = record({"id": row["id"]}, value, lsn, topic=topic)
+        (folder / f"{lsn}.json").write_text(json.dumps(event))
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with required():
-        find_binaries()
-    folder = Path(tempfile.mkdtemp(prefix="test-first-hour-"))
-    folder.chmod(0o755)
-    server = PostgresServer(folder / "server", free_port(), PASSWORD, FAST_POSTGRES)
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder)
-
-
-def execute(server: PostgresServer, script: str) -> None:
-    """Run a script as it is."""
-    with closing(server.connect(dbname="postgres")) as connection:
-        connection.autocommit = True
-        connection.cursor().execute(script)
-
-
-@pytest.fixture(scope="module")
-def shop(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def shop(new_postgres: NewPostgres, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """An environment with the wheel and what it depends on, and an empty folder."""
     folder = tmp_path_factory.mktemp("first")
-    source = folder / "source"
+    source, wheels = folder / "source", folder / "wheels"
     listed = subprocess.run(
         ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
     )
@@ -150,65 +127,57 @@ def shop(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Sh
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / name, source / name)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    wheels = folder / "wheels"
     offline = ("--no-deps", "--no-build-isolation")
     subprocess.run([*pip, "wheel", *offline, "-w", wheels, source], check=True)
     shutil.rmtree(source / "cdc_lakehouse")  # no checkout helps from here on
     environment = folder / "environment"
     venv.create(environment)
-    python = environment / "bin/python"
     purelib = f"lib/python{sysconfig.get_python_version()}/site-packages"
     others = sysconfig.get_path("purelib")
     (environment / purelib / "others.pth").write_text(f"{others}\n")
-    [wheel] = wheels.iterdir()
-    subprocess.run(
-        [*pip, "--python", python, "install", "--no-deps", "--no-index", wheel], check=True
-    )
+    install = ("--python", environment / "bin/python", "install", "--no-deps", "--no-index")
+    subprocess.run([*pip, *install, *wheels.iterdir()], check=True)
+    server = new_postgres()
     variables = {
         name: text
         for name, text in os.environ.items()
         if not name.startswith(("LAKE_", "PYTHON", "VIRTUAL_ENV", "DBT_"))
     }
+    variables |= postgres_environment(server.port, "postgres", server.password)
     variables |= {
         "PATH": f"{environment}/bin:{os.environ['PATH']}",
         "LAKE_HOME": os.environ.get("LAKE_HOME", sys.prefix),  # the jars are there
-        "PGHOST": "127.0.0.1",
-        "PGPORT": str(server.port),
-        "PGDATABASE": "postgres",
-        "PGUSER": "postgres",
-        "PGPASSWORD": PASSWORD,
     }
     (folder / "empty").mkdir()
-    return Shop(folder / "empty", variables)
+    return Shop(folder / "empty", variables, server)
 
 
-def test_from_a_wheel_to_silver(shop: Shop, server: PostgresServer) -> None:
-    execute(server, TABLES)
+def test_from_a_wheel_to_silver(shop: Shop) -> None:
+    shop.execute(TABLES)
     where = ("python", "-c", "import ingest; print(ingest.__file__)")
     assert "environment/lib" in shop.run(*where, cwd=shop.folder)
-    script = shop.run("cdc-lakehouse", "init", "shop", cwd=shop.folder)
-    execute(server, script)
-    assert "is not empty" in refused(shop, "init", ".")
-    script = shop.run("cdc-lakehouse", "add", "public.vendors")
-    execute(server, script)
+    shop.execute(shop.run("cdc-lakehouse", "init", "shop", cwd=shop.folder))
+    shop.run("cdc-lakehouse", "init", ".", code=1)
+    assert "is not empty" in shop.said
+    shop.execute(shop.run("cdc-lakehouse", "add", "public.vendors"))
     script = shop.run("cdc-lakehouse", "add", "public.*", "--column", "名=name", code=3)
     assert shop.said.splitlines()[-1] == (
         "add: public.no_key has no primary key, and rows are merged by it: add one at the"
         " source"
     )
-    execute(server, script)
+    shop.execute(script)
     assert shop.run("cdc-lakehouse", "diff") == ""
     assert shop.run("cdc-lakehouse", "add", "public.*", "--exclude", "public.no_key") == ""
     assert not [line for line in shop.said.splitlines() if "wrote" in line]
 
-    shop.land("vendors", ("c", 10, {"id": 1, "name": "Ü", "since": 7000}))
-    shop.land("orders", ("c", 11, {"id": 5, "customer_id": 7, "total": "9.50"}))
-    odd = {"id": 3, "a{{ 1/0 }}b": 1, "no": 2, "c: d # e": 3, "名": 4}
-    shop.land(ODD, ("c", 12, odd))
+    shop.land("vendors", 10, id=1, name="Ü", since=7000)
+    shop.land("orders", 11, id=5, customer_id=7, total="9.50")
+    odd: dict[str, Any] = {"id": 3, "a{{ 1/0 }}b": 1, "no": 2, "c: d # e": 3, "名": 4}
+    shop.land(ODD, 12, **odd)
     shop.run("cdc-lakehouse", "ingest", "files", "landing")
-    shop.dbt("--warn-error", "build", "--quiet")
+    shop.dbt("--warn-error", "build")
     assert shop.silver("vendors", "id", "name") == [(1, "Ü")]
-    assert [row[0] for row in shop.silver("orders", "id")] == [5]
+    assert shop.silver("orders", "id") == [(5,)]
     columns = ("id", "a___1_0___b", "no", "c__d___e", "name")
     assert shop.silver("l___env_var__lake_root_________", *columns) == [(3, 1, 2, 3, 4)]
     assert shop.silver("products", "id") == []
@@ -218,16 +187,11 @@ def test_package_is_installed_by_dbt_deps(shop: Shop) -> None:
     """A commit of a repository's folder, and a folder beside the project."""
     repository = shop.folder / "repository"
     shutil.copytree(PROJECT / "macros", repository / "macros")
-    for words in (
-        ("init", "--quiet"),
-        ("add", "."),
-        ("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "a"),
-    ):
-        subprocess.run(["git", *words], cwd=repository, check=True)
-    revision = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True
-    ).stdout.strip()
-    listed = shop.folder / "shop/packages.yml"
+    author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    shop.run("git", "init", "--quiet", cwd=repository)
+    shop.run("git", "add", ".", cwd=repository)
+    shop.run("git", *author, "commit", "--quiet", "-m", "a", cwd=repository)
+    revision = shop.run("git", "rev-parse", "HEAD", cwd=repository).strip()
     installed = shop.folder / "shop/dbt_packages/cdc_lakehouse"
     for number, package in enumerate(
         (
@@ -235,13 +199,13 @@ def test_package_is_installed_by_dbt_deps(shop: Shop) -> None:
             {"local": "../repository/macros"},
         )
     ):
-        listed.write_text(json.dumps({"packages": [package]}))
-        shop.dbt("deps", "--quiet")
+        listed = json.dumps({"packages": [package]})
+        (shop.folder / "shop/packages.yml").write_text(listed)
+        shop.dbt("deps")
         assert installed.is_symlink() == ("local" in package)
-        row = {"id": number + 10, "qty": number}
-        shop.land("stock", ("c", 20 + number, row))
+        shop.land("stock", 20 + number, id=number + 10, qty=number)
         shop.run("cdc-lakehouse", "ingest", "files", "landing")
-        shop.dbt("build", "--quiet", "--select", "stg_stock+")
+        shop.dbt("build", "--select", "stg_stock+")
         assert (number + 10, number) in shop.silver("stock", "id", "qty")
 
 
@@ -257,30 +221,20 @@ def test_other_commands_beside_a_continuous_build(shop: Shop) -> None:
     try:
         assert ingest.stdout is not None
         until = iter(ingest.stdout.readline, "")
-        shop.land("orders", ("u", 30, {"id": 5, "customer_id": 8, "total": "9.50"}))
+        shop.land("orders", 30, "u", id=5, customer_id=8, total="9.50")
         assert any(line.startswith("built") for line in until)
-        shown = ("--quiet", "--output", "json", "--inline")
+        shown = ("--output", "json", "--inline")
         orders = shop.dbt("show", *shown, "select customer_id from {{ ref('orders') }}")
         assert '"customer_id": 8' in orders
-        assert "shop.silver.orders" in shop.dbt("ls", "--quiet", "--select", "orders")
-        shop.dbt("test", "--quiet", "--select", "orders")
-        shop.dbt("docs", "generate", "--quiet")
-        assert "another dbt build" in shop.dbt("run", "--quiet", code=2)
-        shop.land("orders", ("u", 31, {"id": 5, "customer_id": 9, "total": "9.50"}))
+        assert "shop.silver.orders" in shop.dbt("ls", "--select", "orders")
+        shop.dbt("test", "--select", "orders")
+        shop.dbt("docs", "generate")
+        assert "another dbt build" in shop.dbt("run", code=2)
+        shop.land("orders", 31, "u", id=5, customer_id=9, total="9.50")
         assert any(line.startswith("built") for line in until)
         assert shop.silver("orders", "id", "customer_id") == [(5, 9)]
     finally:
         ingest.send_signal(signal.SIGINT)
         ingest.wait(timeout=120)
-    [build] = [
-        line
-        for line in shop.run("cdc-lakehouse", "ingest", "status").splitlines()
-        if line.startswith("last dbt command")
-    ]
-    assert "build" in build and "succeeded" in build
-
-
-def refused(shop: Shop, *words: str) -> str:
-    """What a command says that ends with 1."""
-    shop.run("cdc-lakehouse", *words, code=1)
-    return shop.said
+    status = shop.run("cdc-lakehouse", "ingest", "status")
+    assert re.search("^last dbt command.*build.*succeeded", status, re.MULTILINE)

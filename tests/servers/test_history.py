@@ -9,8 +9,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT
@@ -45,50 +43,33 @@ def at(hour: float) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}"
 
 
-class Past:
-    """A project with a history and the analyses, and its lake."""
-
-    def __init__(self, lake: Lake, folder: Path) -> None:
-        self.lake = lake
-        self.folder = small_project(folder)
-        set_columns(self.folder, COLUMNS)
-        shutil.copytree(PROJECT / ANALYSES, self.folder / ANALYSES)
-        shutil.copy(
-            PROJECT / "models/silver/history/orders_history.sql",
-            self.folder / "models/silver",
-        )
-
-    def build(self, *events: Record) -> None:
-        """Bring events to silver."""
-        self.lake.land(events)
-        assert self.lake.ingest().code == 0
-        self.lake.dbt("run", *WITH_HISTORY, project=self.folder)
-
-    def answer(self, name: str, **variables: Any) -> list[list[str]]:
-        """The rows of an analysis, as ``dbt compile`` writes it."""
-        said = ("--vars", json.dumps({"cdc_lakehouse_history": True, **variables}))
-        done = self.lake.dbt("compile", "-s", name, *said, project=self.folder)
-        (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/{name}.sql")
-        return self.lake.sql(file.read_text())
+def answer(lake: Lake, project: Path, name: str, **variables: Any) -> list[list[str]]:
+    """The rows of an analysis, as ``dbt compile`` writes it."""
+    said = ("--vars", json.dumps({"cdc_lakehouse_history": True, **variables}))
+    done = lake.dbt("compile", "-s", name, *said, project=project)
+    (file,) = Path(done["target"]).glob(f"compiled/*/{ANALYSES}/{name}.sql")
+    return lake.sql(file.read_text())
 
 
-@pytest.fixture(scope="module")
-def past(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Past:
-    folder = tmp_path_factory.mktemp("history")
-    topics = folder / "topics.toml"
-    topics.write_text(TOPICS)
-    return Past(new_lake(topics), folder / "project")
-
-
-def test_past_of_a_table_is_read_by_analyses(past: Past) -> None:
+def test_past_of_a_table_is_read_by_analyses(new_lake: NewLake, tmp_path: Path) -> None:
     """At times between two changes, whenever they were built."""
-    past.build(order(1, "c", 1, 1, "ALFKI"), order(2, "c", 2, 1, "BONAP"))
-    past.build(
-        order(3, "u", 1, 3, "CACTU"),
-        order(4, "d", 2, 3),
-        order(5, "c", 3, 3, "X"),
-        order(6, "u", 1, 5, "LATER"),
-    )
+    topics = tmp_path / "topics.toml"
+    topics.write_text(TOPICS)
+    lake, project = new_lake(topics), small_project(tmp_path / "project")
+    set_columns(project, COLUMNS)
+    shutil.copytree(PROJECT / ANALYSES, project / ANALYSES)
+    history = PROJECT / "models/silver/history/orders_history.sql"
+    shutil.copy(history, project / "models/silver")
+    for events in (
+        [order(1, "c", 1, 1, "ALFKI"), order(2, "c", 2, 1, "BONAP")],
+        [
+            *(order(3, "u", 1, 3, "CACTU"), order(4, "d", 2, 3)),
+            *(order(5, "c", 3, 3, "X"), order(6, "u", 1, 5, "LATER")),
+        ],
+    ):
+        lake.land(events)
+        assert lake.ingest().code == 0
+        lake.dbt("run", *WITH_HISTORY, project=project)
     before = [["1", "ALFKI"], ["2", "BONAP"]]
     between = [["1", "CACTU"], ["3", "X"]]
     after = [["1", "LATER"], ["3", "X"]]
@@ -100,20 +81,20 @@ def test_past_of_a_table_is_read_by_analyses(past: Past) -> None:
         ({"as_of": at(9)}, after),
         ({}, after),
     ):
-        rows = past.answer("orders_as_of", **as_of)
+        rows = answer(lake, project, "orders_as_of", **as_of)
         assert [row[:2] for row in rows] == expected, as_of
 
-    changed = past.answer("orders_changed_between", changed_from=at(1), changed_to=at(4))
+    name = "orders_changed_between"
+    changed = answer(lake, project, name, changed_from=at(1), changed_to=at(4))
     assert [(*row[:3], *row[4:]) for row in changed] == [
         ("1", "c", "ALFKI", at(1), at(3)),
         ("1", "u", "CACTU", at(3), at(5)),
         ("2", "c", "BONAP", at(1), at(3)),
         ("3", "c", "X", at(3), "None"),
     ]
-    assert past.answer("orders_changed_between", changed_from=at(5)) == []
-
-    history = past.answer("order_history", order_id=1)
-    assert [(*row[:3], row[5]) for row in history] == [
+    assert answer(lake, project, name, changed_from=at(5)) == []
+    versions = answer(lake, project, "order_history", order_id=1)
+    assert [(*row[:3], row[5]) for row in versions] == [
         ("1", "c", at(1), "ALFKI"),
         ("2", "u", at(3), "CACTU"),
         ("3", "u", at(5), "LATER"),

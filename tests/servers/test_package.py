@@ -7,8 +7,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, new_project
@@ -22,34 +20,6 @@ def files() -> dict[str, str]:
     return dict(found)
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project, as its user writes it."""
-    folder = new_project(tmp_path_factory.mktemp("package") / "shop")
-    for name, text in files().items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def shop_lake(shop: Path, new_lake: NewLake) -> Lake:
-    """A lake with three payments, one of an odd amount."""
-    lake = new_lake(shop / "topics.toml")
-    lake.land(
-        [
-            payment("c", 1, 10, "1.50"),
-            payment("c", 2, 20, "2.50"),
-            payment("c", 3, 30, "dear"),
-            payment("u", 1, 40, "9.90"),
-            payment("d", 2, 50, "2.50"),
-        ]
-    )
-    assert lake.ingest().code == 0
-    return lake
-
-
 def payment(op: str, key: int, lsn: int, amount: str) -> Record:
     """A change of a payment."""
     row = {"payment_id": key, "amount": amount}
@@ -57,64 +27,65 @@ def payment(op: str, key: int, lsn: int, amount: str) -> Record:
     return record({"payment_id": key}, value, lsn, topic="shop.public.payments")
 
 
-def test_package_builds_the_tables_of_another_project(shop: Path, shop_lake: Lake) -> None:
-    """A first build, an increment, a full refresh; none of Northwind's models is there."""
-    answer = shop_lake.dbt("build", project=shop)
+def payments(lake: Lake) -> dict[int, tuple[Any, ...]]:
+    """The amount of each payment, whether it is deleted, and what its type cannot hold."""
+    columns = ("amount", "is_deleted", "untyped_columns")
+    return {
+        row["payment_id"]: tuple(row[name] for name in columns)
+        for row in lake.rows("silver.payments")
+    }
+
+
+def test_package_builds_the_tables_of_another_project(
+    tmp_path: Path, new_lake: NewLake
+) -> None:
+    """A first build, an increment, a full refresh; none of Northwind's models is there.
+
+    A project without a table for rejected rows is refused.
+    """
+    shop = new_project(tmp_path / "shop")
+    for name, text in files().items():
+        (shop / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop / name).write_text(text)
+    lake = new_lake(shop / "topics.toml")
+
+    def build(*events: Record) -> dict[str, Any]:
+        lake.land(events)
+        assert lake.ingest().code == 0
+        return lake.dbt("build", project=shop)
+
+    answer = build(
+        payment("c", 1, 10, "1.50"),
+        payment("c", 2, 20, "2.50"),
+        payment("c", 3, 30, "dear"),
+        payment("u", 1, 40, "9.90"),
+        payment("d", 2, 50, "2.50"),
+    )
     built = answer["nodes"]
     models = {name for name, node in built.items() if node["kind"] == "model"}
     assert models == {"stg_payments", "payments", "rejected_rows", "paid_by_size"}
     assert answer["said"] == []
-    assert current(shop_lake) == {
-        1: (Decimal("9.90"), False),
-        2: (None, True),
-        3: (None, False),
+    first = {
+        1: (Decimal("9.90"), False, []),
+        2: (None, True, None),
+        3: (None, False, ["amount"]),
     }
-    untyped = {
-        row["payment_id"]: row["untyped_columns"]
-        for row in shop_lake.rows("silver.payments")
-    }
-    assert untyped == {1: [], 2: None, 3: ["amount"]}
-    assert shop_lake.rows("silver.rejected_rows") == []
-    paid = {row["is_large"]: row["amount"] for row in shop_lake.rows("gold.paid_by_size")}
+    assert payments(lake) == first
+    assert lake.rows("silver.rejected_rows") == []
+    paid = {row["is_large"]: row["amount"] for row in lake.rows("gold.paid_by_size")}
     assert paid == {True: Decimal("9.90")}
-
-    shop_lake.land([payment("c", 4, 60, "4.00"), payment("u", 2, 45, "7.00")])
-    assert shop_lake.ingest().code == 0
-    assert shop_lake.dbt("build", project=shop)["said"] == []
-    found = current(shop_lake)
-    assert found == {
-        1: (Decimal("9.90"), False),
-        2: (None, True),
-        3: (None, False),
-        4: (Decimal("4.00"), False),
-    }
-    shop_lake.dbt("build", "--full-refresh", project=shop)
-    assert current(shop_lake) == found
-
-
-def test_its_tables_are_of_the_version_that_athena_reads(shop_lake: Lake) -> None:
+    assert build(payment("c", 4, 60, "4.00"), payment("u", 2, 45, "7.00"))["said"] == []
+    assert payments(lake) == first | {4: (Decimal("4.00"), False, [])}
+    lake.dbt("build", "--full-refresh", project=shop)
+    assert payments(lake) == first | {4: (Decimal("4.00"), False, [])}
+    # What Athena reads.
     for table in ("silver.payments", "silver.rejected_rows", "gold.paid_by_size"):
-        assert shop_lake.tables.properties(table)["hoodie.table.version"] == "6", table
+        assert lake.tables.properties(table)["hoodie.table.version"] == "6", table
 
-
-def test_project_without_a_table_for_rejected_rows_is_refused(
-    shop: Path, shop_lake: Lake
-) -> None:
-    model = shop / "models/silver/rejected_rows.sql"
-    text = model.read_text()
-    model.unlink()
-    answer: dict[str, Any] = shop_lake.try_dbt("build", project=shop)
-    model.write_text(text)
-    assert not answer["success"]
-    said = str([answer["error"], answer["said"], answer["nodes"]])
+    (shop / "models/silver/rejected_rows.sql").unlink()
+    refused = lake.try_dbt("build", project=shop)
+    assert not refused["success"]
+    said = str([refused["error"], refused["said"], refused["nodes"]])
     assert (
         "no model 'rejected_rows', where rejected rows of 'stg_payments' would go" in said
     )
-
-
-def current(lake: Lake) -> dict[int, tuple[Decimal | None, bool]]:
-    """The amount of each payment, and whether it is deleted."""
-    return {
-        row["payment_id"]: (row["amount"], row["is_deleted"])
-        for row in lake.rows("silver.payments")
-    }

@@ -1,13 +1,16 @@
 """How a table is stored is one line of its model, and changes no row.
 
 The museum's artists come to three tables of one model: copy-on-write and merge-on-read,
-each partitioned by nationality, and merge-on-read with a bucket index.
+each partitioned by nationality, and merge-on-read with a bucket index. Trino reads copies
+of the lake's files on S3 (moto's server).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +19,16 @@ from hudi import HudiReadOptions
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.tables import open_table
+from examples.moma.source import KEYS, Collection
 from tests.conftest import NewLake
+from tests.support.aws import Aws
 from tests.support.lake import Lake
-from tests.support.project import MOMA, write_rejected_rows
-from tests.support.records import Record, flattened, record
-from tests.support.small_project import small_project
+from tests.support.project import MOMA, PROJECT, write_rejected_rows
+from tests.support.records import START_MS, Record, flattened, record
+from tests.support.small_project import SOURCES, small_project
+from tests.support.trino_server import Trino
 
 TOPIC = "demo.datalake.artists"
-SOURCES = """
-sources:
-  - name: bronze
-    schema: bronze
-    tables:
-      - name: artists
-      - name: rejected_events
-"""
 MODEL = """
 {{{{ config(unique_key='constituent_id', {settings}) }}}}
 
@@ -43,7 +41,24 @@ STORAGE = {
     "bucketed": f"tblproperties={{'type': 'mor', {BUCKETS}}}",
 }
 MERGE_ON_READ = ("merged", "bucketed")
+NAMES = ("constituent_id", "display_name", "nationality")
+PAGE = (PROJECT / "docs/storage.md").read_text()
+AS_OF, CHANGED = re.findall(r"^```sql\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 COLUMN = "        'ulan': 'string',\n"
+# Settings that cannot work, with what is said of them.
+WRONG = {
+    "partition_by='begin_date'": "setting 'partition_by' is begin_date, which is int",
+    "partition_by='nation'": "setting 'partition_by' is nation, which is no column",
+    "partition_by='constituent_id'": "is constituent_id; it is the name of one column",
+    "partition_by=['nationality', 'gender']": "it is the name of one column",
+    "tblproperties={'type': 'merge'}": "'type' is 'merge'; supported: cow, mor",
+    f"partition_by='nationality', tblproperties={{{BUCKETS}}}": (
+        "'hoodie.index.type' is 'BUCKET': with 'partition_by' only GLOBAL_SIMPLE"
+    ),
+    "tblproperties={'hoodie.index.type': 'BUCKET'}": (
+        "needs the table property 'hoodie.bucket.index.num.buckets'"
+    ),
+}
 
 
 def artist(
@@ -52,7 +67,8 @@ def artist(
     """An artist's change; a delete brings the key and nothing else."""
     if op != "d":
         row = {"display_name": f"Artist {key}", "nationality": nationality} | row
-    value = flattened(op, {"constituent_id": key} | row, lsn, table="artists")
+    at = START_MS + 1000 * lsn
+    value = flattened(op, {"constituent_id": key} | row, lsn, at, table="artists")
     return record({"constituent_id": key}, value, lsn, topic=TOPIC)
 
 
@@ -66,42 +82,36 @@ class Museum:
         for layer in ("staging", "silver"):
             shutil.rmtree(self.models / layer)
             (self.models / layer).mkdir()
-        (self.models / "staging" / "_sources.yml").write_text(SOURCES)
-        staging = (MOMA / "models/staging/stg_artists.sql").read_text()
-        assert COLUMN in staging
-        self.staging = self.models / "staging" / "stg_artists.sql"
-        self.staging.write_text(staging.replace(COLUMN, ""))
+        sources = SOURCES.replace("cdc_events", "artists")
+        (self.models / "staging/_sources.yml").write_text(sources)
+        self.text = (MOMA / "models/staging/stg_artists.sql").read_text()
+        assert COLUMN in self.text
+        self.staging = self.models / "staging/stg_artists.sql"
+        self.staging.write_text(self.text.replace(COLUMN, ""))
         for name, settings in STORAGE.items():
             self.store(name, settings)
+        history = (MOMA / "models/silver/artists_history.sql").read_text()
+        (self.models / "silver/artists_history.sql").write_text(
+            history.replace("cdc_lakehouse.", "")
+        )
         write_rejected_rows(self.models)
 
     def store(self, name: str, settings: str) -> None:
         """Have a model with these settings."""
-        (self.models / "silver" / f"{name}.sql").write_text(MODEL.format(settings=settings))
+        (self.models / f"silver/{name}.sql").write_text(MODEL.format(settings=settings))
 
     def build(self, *events: Record) -> None:
         """Bring events to silver."""
         self.lake.land(events)
         assert self.lake.ingest().code == 0
-        self.lake.dbt("run", project=self.folder)
+        self.manifest = Path(self.lake.dbt("run", project=self.folder)["target"])
+        self.manifest /= "manifest.json"
 
-    def error(self, name: str) -> str:
-        """What ``dbt run`` reports of a model, which must fail."""
-        answer = self.lake.try_dbt("run", "-s", name, project=self.folder)
-        assert not answer["success"]
-        return json.dumps(answer["nodes"])
-
-    def operate(self, operation: str, **arguments: str) -> None:
-        """``dbt run-operation``, which must succeed."""
-        said = ("--args", json.dumps(arguments)) if arguments else ()
-        self.lake.dbt("run-operation", operation, *said, project=self.folder)
-
-    def in_spark(self, table: str) -> list[list[str]]:
-        """A table's rows as Spark sees them."""
-        return self.lake.sql(
-            "select constituent_id, display_name, nationality, is_deleted, source_position,"
-            f" carried_columns from silver.{table} order by constituent_id"
-        )
+    def messages(self, names: str) -> dict[str, str]:
+        """What ``dbt run`` reports of each of some models, which must fail."""
+        answer = self.lake.try_dbt("run", "-s", names, project=self.folder)
+        assert {node["status"] for node in answer["nodes"].values()} == {"error"}
+        return {name: node["message"] for name, node in answer["nodes"].items()}
 
     def base_names(self, table: str) -> dict[int, str | None]:
         """The names in a merge-on-read table without its logs, as ``_ro`` has them."""
@@ -116,16 +126,29 @@ class Museum:
             for row in batch.to_pylist()
         }
 
-    def assert_equal(self) -> None:
-        """Every table has the rows of the copy-on-write one for Spark."""
-        expected = self.in_spark("artists")
-        for name in STORAGE:
-            assert self.in_spark(name) == expected, name
+    def same_rows(self) -> list[list[str]]:
+        """The rows of every table as Spark sees them, which are the same."""
+        found = [
+            self.lake.sql(
+                "select constituent_id, display_name, nationality, is_deleted,"
+                f" source_position, carried_columns from silver.{table}"
+                " order by constituent_id"
+            )
+            for table in STORAGE
+        ]
+        assert found[0] == found[1] == found[2]
+        return found[0]
 
-    def nationalities(self) -> dict[int, str | None]:
-        """Where each artist is, read without Spark."""
+    def live(self) -> list[list[Any]]:
+        """What the live rows of the copy-on-write table have."""
         rows = self.lake.rows("silver.artists")
-        found = {row["constituent_id"]: row["nationality"] for row in rows}
+        live = [[row[name] for name in NAMES] for row in rows if not row["is_deleted"]]
+        return sorted(live, key=lambda row: row[0])
+
+    def nationalities(self) -> dict[str, str]:
+        """Where each artist is."""
+        rows = self.same_rows()
+        found = {row[0]: row[2] for row in rows}
         assert len(found) == len(rows)
         return found
 
@@ -148,7 +171,7 @@ def museum(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Museu
 
 
 def test_first_build_is_equal(museum: Museum) -> None:
-    museum.assert_equal()
+    assert len(museum.same_rows()) == 5
     for name in STORAGE:
         properties = museum.lake.tables.properties(f"silver.{name}")
         assert properties["hoodie.table.version"] == "6", name
@@ -169,109 +192,135 @@ def test_rows_move_with_their_partition(museum: Museum) -> None:
         artist(13, "u", 3, "Polish"),
         artist(14, "u", 5, "American", display_name="Renamed"),
     )
-    museum.assert_equal()
     assert museum.nationalities() == {
-        **{1: "French", 2: None, 3: "Polish", 4: "Bosnian/Herzegovinian = 100 %"},
-        5: "American",
+        **{"1": "French", "2": "None", "3": "Polish"},
+        **{"4": "Bosnian/Herzegovinian = 100 %", "5": "American"},
     }
     moved = museum.lake.sql(
-        "select constituent_id, _hoodie_partition_path from silver.merged"
+        "select _hoodie_partition_path from silver.merged"
         " where constituent_id < 3 order by constituent_id"
     )
-    assert moved == [
-        ["1", "nationality=French"],
-        ["2", "nationality=__HIVE_DEFAULT_PARTITION__"],
-    ]
+    assert moved == [["nationality=French"], ["nationality=__HIVE_DEFAULT_PARTITION__"]]
 
 
 def test_logs_are_merged_when_read_and_by_compaction(museum: Museum) -> None:
     """``_ro`` is old until then; ``_rt``, and Spark, never are."""
+    lake = museum.lake
     for name in MERGE_ON_READ:
         assert museum.base_names(name)[5] == "Artist 5", name
         # What ``hudi`` 0.5.0 cannot do: a timestamp within a list of a log.
         with pytest.raises(UserError, match="column 'carried_columns'"):
-            museum.lake.rows(f"silver.{name}")
-    museum.operate("compact")
-    museum.assert_equal()
-    rows = museum.lake.rows("silver.artists")
+            lake.rows(f"silver.{name}")
+    lake.dbt("run-operation", "compact", project=museum.folder)
+    museum.same_rows()
+    rows = lake.rows("silver.artists")
+    names = {row["constituent_id"]: row["display_name"] for row in rows}
     for name in MERGE_ON_READ:
-        assert museum.base_names(name) == {
-            row["constituent_id"]: row["display_name"] for row in rows
-        }, name
+        assert museum.base_names(name) == names, name
         found = [
             {column: row[column] for column in rows[0]}
-            for row in museum.lake.rows(f"silver.{name}")
+            for row in lake.rows(f"silver.{name}")
         ]
         assert sorted(found, key=repr) == rows, name
 
 
-def test_clustering_changes_no_row(museum: Museum) -> None:
+def test_trino_reads_what_is_compacted(museum: Museum, aws: Aws, trino: Trino) -> None:
+    """It leaves the logs of merge-on-read out, by whatever name, until a compaction.
+
+    Of the past it is asked as docs/storage.md does.
+    """
+
+    def in_trino(table: str) -> list[list[Any]]:
+        columns = ", ".join(NAMES)
+        where = "where not is_deleted order by constituent_id"
+        found = trino.rows(f"select {columns} from {table} {where}")
+        # What Trino's connector makes of a null in a partition column.
+        return [[None if value == r"\N" else value for value in row] for row in found]
+
+    before = museum.live()
+    museum.build(artist(15, "u", 5, "American", display_name="Again"))
+    after = museum.live()
+    for state, merged in (("logged", before), ("compacted", after)):
+        if state == "compacted":
+            museum.lake.dbt("run-operation", "compact", project=museum.folder)
+        aws.serve(museum.lake.tables, museum.manifest, state)
+        assert in_trino(f"{state}_silver.artists") == after
+        for suffix in ("", "_ro", "_rt"):
+            assert in_trino(f"{state}_silver.merged{suffix}") == merged, (state, suffix)
+
+    def asked(statement: str, lsn: int) -> list[list[Any]]:
+        time = datetime.fromtimestamp(START_MS / 1000, UTC) + timedelta(seconds=lsn)
+        text = statement.replace("lake_", "compacted_")
+        return trino.rows(text.replace("2026-01-31 12:00:00", f"{time:%Y-%m-%d %H:%M:%S}"))
+
+    assert asked(AS_OF, 14) == before
+    assert asked(AS_OF, 15) == after
+    [deleted, *_] = [row for row in asked(CHANGED, 5) if row[0] == 2]
+    assert deleted[1:3] == ["c", "French"] and deleted[4] is not None
+    assert {row[0] for row in asked(CHANGED, 5)} == {1, 2, 3, 5}
+    assert {row[0] for row in asked(CHANGED, 14)} == {5}
+    assert asked(CHANGED, 15) == []
+
+
+def test_late_events_a_new_column_clustering_and_a_full_refresh(museum: Museum) -> None:
+    """A full refresh also where something has Spark overwrite single partitions."""
     for name in ("artists", "merged"):
         done = f"op => 'scheduleAndExecute', table => 'silver.{name}'"
         museum.lake.sql(f"call run_clustering({done})")
-    museum.assert_equal()
-
-
-def test_back_and_forth_with_a_new_column_and_a_late_event(museum: Museum) -> None:
-    museum.staging.write_text((MOMA / "models/staging/stg_artists.sql").read_text())
+    museum.same_rows()
+    museum.staging.write_text(museum.text)
     museum.build(
         artist(21, "u", 1, "American", ulan="500"),
         artist(22, "c", 2, "French", ulan="501"),
         artist(10, "u", 3, "Danish"),
         artist(23, "d", 4),
     )
-    museum.assert_equal()
     assert museum.nationalities() == {
-        **{1: "American", 2: "French", 3: "Polish", 4: None, 5: "American"}
+        **{"1": "American", "2": "French", "3": "Polish", "4": "None", "5": "American"}
     }
-    (first, *_) = museum.lake.sql(
-        "select ulan, nationality from silver.merged where constituent_id = 1"
-    )
-    assert first == ["500", "American"]
-
-
-def test_full_refresh_gives_the_same(museum: Museum) -> None:
-    """Also where something has set Spark to overwrite single partitions."""
-    before = museum.in_spark("artists")
+    [ulan] = museum.lake.sql("select ulan from silver.merged where constituent_id = 1")
+    assert ulan == ["500"]
+    before = museum.same_rows()
     museum.lake.sql("set spark.sql.sources.partitionOverwriteMode = dynamic")
     museum.lake.dbt("run", "--full-refresh", project=museum.folder)
     museum.lake.sql("set spark.sql.sources.partitionOverwriteMode = static")
-    assert museum.in_spark("artists") == before
-    museum.assert_equal()
+    assert museum.same_rows() == before
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ("partition_by='begin_date'", "setting 'partition_by' is begin_date, which is int"),
-        ("partition_by='nation'", "setting 'partition_by' is nation, which is no column"),
-        (
-            "partition_by='constituent_id'",
-            "is constituent_id; it is the name of one column",
-        ),
-        ("partition_by=['nationality', 'gender']", "it is the name of one column"),
-        ("tblproperties={'type': 'merge'}", "'type' is 'merge'; supported: cow, mor"),
-        (
-            f"partition_by='nationality', tblproperties={{{BUCKETS}}}",
-            "'hoodie.index.type' is 'BUCKET': with 'partition_by' only GLOBAL_SIMPLE",
-        ),
-        (
-            "tblproperties={'hoodie.index.type': 'BUCKET'}",
-            "needs the table property 'hoodie.bucket.index.num.buckets'",
-        ),
-    ],
-)
-def test_storage_that_cannot_work_is_an_error(
-    museum: Museum, settings: str, said: str
-) -> None:
-    museum.store("wrong", settings)
-    assert said in museum.error("wrong")
-    (museum.models / "silver" / "wrong.sql").unlink()
+def test_storage_that_cannot_work_is_an_error(museum: Museum) -> None:
+    for number, settings in enumerate(WRONG):
+        museum.store(f"wrong_{number}", settings)
+    said = museum.messages("wrong_*")
+    assert {
+        settings: said[f"wrong_{number}"]
+        for number, (settings, expected) in enumerate(WRONG.items())
+        if expected not in said[f"wrong_{number}"]
+    } == {}
 
 
 def test_storage_of_a_table_that_is_there_cannot_change(museum: Museum) -> None:
     museum.store("artists", STORAGE["merged"])
-    reported = museum.error("artists")
+    reported = museum.messages("artists")["artists"]
     assert "silver.artists is stored as: cow, partition nationality" in reported
     assert "; the model says: mor, partition nationality" in reported
     assert "dbt run-operation drop_table --args '{table: silver.artists}'" in reported
+
+
+def test_museum_of_the_example_is_its_collection(new_lake: NewLake) -> None:
+    """After moves, deletes and edits; Spark merges the artworks' logs."""
+    lake, source = new_lake(MOMA / "topics.toml"), Collection(seed=1929)
+    source.add("artists", 40)
+    source.add("artworks", 400)
+    for changes in (0, 150):
+        for table in KEYS:
+            source.change(table, changes)
+        lake.land(source.taken())
+        assert lake.ingest().code == 0
+        lake.dbt("build", project=MOMA)
+    for table, rows in source.rows.items():
+        found = lake.sql(
+            f"select to_json(struct({', '.join(rows[1])}), map('ignoreNullFields',"
+            f" 'false')) from silver.{table} where not is_deleted order by {KEYS[table]}"
+        )
+        expected = [json.dumps(row, default=str) for _, row in sorted(rows.items())]
+        assert [json.loads(text) for (text,) in found] == [*map(json.loads, expected)]

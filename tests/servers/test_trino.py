@@ -11,7 +11,8 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from cdc_lakehouse.serving.gold import KEYS as GOLD
 from cdc_lakehouse.serving.manifest import Manifest
 from lab.stack.northwind import NorthwindStack
 from tests.support.aws import Aws, rows
-from tests.support.project import PROJECT, copy_project
+from tests.support.project import PROJECT, copy_project, replace_once
 from tests.support.source import QUESTIONS, answers, gold_rows
 from tests.support.trino_server import Trino
 
@@ -52,12 +53,19 @@ ITEMS_AS_SILVER = """
         from items
         join datalake.order_details using (order_id, product_id);
 """
+CHANGES = (
+    "update datalake.order_details set quantity = quantity + 1 where order_id = 10250",
+    "delete from datalake.order_details where order_id = 10251",
+    "delete from datalake.orders where order_id = 10251",
+    "update datalake.orders set order_date = null where order_id = 10253",
+)
 IN_SPARK = """
 import json, sys
 from cdc_lakehouse.spark.session import spark_session
 spark = spark_session(has_catalogue=False)
-for layer, table, location in json.loads(sys.argv[1]):
+for layer, table in json.loads(sys.argv[1]):
     spark.sql(f"create database if not exists lake_{layer}")
+    location = f"s3a://lake/live/warehouse/{layer}.db/{table}"
     spark.read.format("hudi").load(location).createOrReplaceTempView(f"{layer}_{table}")
 found = [
     [[str(value) for value in row] for row in spark.sql(query).collect()]
@@ -84,86 +92,61 @@ class Lake:
 
     def __init__(self, stack: NorthwindStack, aws: Aws, local: Path) -> None:
         self.stack = stack
-        self.local = local
-        self.environment = {
-            **os.environ,
-            **aws.lake("live", local),
-            "PYTHONPATH": str(PROJECT),
-        }
-        self.manifest_file = local / "target" / "manifest.json"
+        self.environment = {**os.environ, **aws.lake("live", local)}
+        self.places = ("--target-path", f"{local}/target", "--log-path", f"{local}/logs")
+        self.manifest = local / "target/manifest.json"
 
-    def run(self, *command: str, cwd: Path = PROJECT, code: int = 0) -> str:
+    def run(self, *words: str, cwd: Path = PROJECT, hudi: str = "") -> str:
+        version = {"HUDI_VERSION": hudi} if hudi else {}
         done = subprocess.run(
-            [sys.executable, "-m", *command],
+            [sys.executable, *words],
             cwd=cwd,
-            env={**self.environment, "PYTHONPATH": str(cwd)},
+            env={**self.environment, "PYTHONPATH": str(cwd), **version},
             capture_output=True,
             text=True,
             timeout=540,
         )
-        output = done.stdout + done.stderr
-        assert done.returncode == code, output[-4000:]
-        return output
+        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        return done.stdout
 
-    def catch_up(self, build: str = "run") -> None:
-        """Bring what is committed at the source to gold."""
+    def change(self, *statements: str, build: str = "run") -> None:
+        """Change the source in one transaction, and bring that to gold."""
+        with closing(self.stack.connect_to_source()) as connection, connection:
+            for statement in statements:
+                connection.cursor().execute(statement)
         self.stack.wait_until_caught_up(timeout=180)
-        places = f"--target-path {self.local}/target --log-path {self.local}/logs"
         self.run(
-            *("ingest", "kafka", "--bootstrap-servers", self.stack.bootstrap_servers),
-            *("--topic", *TOPICS, "--then-build", f"{build} {places}"),
+            *("-m", "ingest", "kafka", "--bootstrap-servers", self.stack.bootstrap_servers),
+            *("--topic", *TOPICS, "--then-build", " ".join((build, *self.places))),
         )
 
     def dbt(self, *arguments: str, cwd: Path = PROJECT) -> None:
-        places = ("--target-path", f"{self.local}/target")
-        self.run(
-            *("dbt.cli.main", *arguments, "--quiet", "--profiles-dir", "profiles"),
-            *(*places, "--log-path", f"{self.local}/logs"),
-            cwd=cwd,
-        )
+        words = ("-m", "dbt.cli.main", *arguments, "--quiet", "--profiles-dir", "profiles")
+        self.run(*words, *self.places, cwd=cwd)
 
-    def register(self, *arguments: str, code: int = 0) -> str:
-        return self.run(
-            "cdc_lakehouse",
-            "glue",
-            "--manifest",
-            str(self.manifest_file),
-            *arguments,
-            code=code,
-        )
+    def register(self, *arguments: str) -> str:
+        manifest = ("--manifest", str(self.manifest))
+        return self.run("-m", "cdc_lakehouse", "glue", *manifest, *arguments)
 
     def queries(self) -> dict[str, str]:
         """The analyses as Athena gets them."""
-        manifest = Manifest.read(self.manifest_file)
+        manifest = Manifest.read(self.manifest)
         return {
             name: manifest.render(PROJECT / "analyses" / name, "lake") for name in ANALYSES
         }
 
-    def spark(self, queries: list[str], hudi: str | None = None) -> list[list[list[Any]]]:
+    def spark(self, queries: list[str], hudi: str = "") -> list[list[list[Any]]]:
         """The queries' rows as Spark has them, of Hudi's version."""
-        tables = [
-            (
-                table.layer,
-                table.name,
-                f"s3a://lake/live/warehouse/{table.layer}.db/{table.name}",
-            )
-            for table in Manifest.read(self.manifest_file).relations()
-            if table.layer != "bronze"
-        ]
+        relations = Manifest.read(self.manifest).relations()
+        tables = [(each.layer, each.name) for each in relations if each.layer != "bronze"]
         asked = [
             query.replace("lake_gold.", "gold_").replace("lake_silver.", "silver_")
             for query in queries
         ]
-        done = subprocess.run(
-            [sys.executable, "-c", IN_SPARK, json.dumps(tables), json.dumps(asked)],
-            cwd=PROJECT,
-            env={**self.environment, **({"HUDI_VERSION": hudi} if hudi else {})},
-            capture_output=True,
-            text=True,
-            timeout=300,
+        words = ("-c", IN_SPARK, json.dumps(tables), json.dumps(asked))
+        found: list[list[list[Any]]] = json.loads(
+            self.run(*words, hudi=hudi).splitlines()[-1]
         )
-        assert done.returncode == 0, done.stderr[-4000:]
-        found: list[list[list[Any]]] = json.loads(done.stdout.splitlines()[-1])
         return found
 
 
@@ -174,36 +157,16 @@ def lake(
     aws: Aws,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Lake:
-    """The source's rows in gold on S3, one order deleted; not in Glue yet."""
+    """The source's rows in gold on S3 and in Glue, one order deleted."""
     lake = Lake(stack, aws, tmp_path_factory.mktemp("lake"))
-    with (
-        closing(stack.connect_to_source()) as connection,
-        connection,
-        connection.cursor() as cursor,
-    ):
-        for table in ("order_details", "orders"):
-            cursor.execute(
-                f"delete from datalake.{table} where order_id = %s", (DELETED_ORDER,)
-            )
-        assert cursor.rowcount == 1
-    lake.catch_up()
+    lake.change(
+        *(
+            f"delete from datalake.{table} where order_id = {DELETED_ORDER}"
+            for table in ("order_details", "orders")
+        )
+    )
+    lake.register()
     return lake
-
-
-def databases(aws: Aws, prefix: str) -> list[str]:
-    """The databases of a prefix in Glue."""
-    found = aws.client("glue").get_databases()["DatabaseList"]
-    names = [str(database["Name"]) for database in found]
-    return sorted(name for name in names if name.startswith(f"{prefix}_"))
-
-
-def columns_of(aws: Aws, database: str, table: str) -> dict[str, tuple[str, str]]:
-    """Types and comments of a table in Glue."""
-    found = aws.client("glue").get_table(DatabaseName=database, Name=table)["Table"]
-    return {
-        column["Name"]: (column["Type"], column["Comment"])
-        for column in found["StorageDescriptor"]["Columns"]
-    }
 
 
 def assert_equal_to_source(lake: Lake, trino: Trino) -> None:
@@ -213,7 +176,6 @@ def assert_equal_to_source(lake: Lake, trino: Trino) -> None:
         for table in GOLD:
             found = trino.table(f"lake_gold.{table}")
             assert gold_rows(found, table) == expected[table], table
-
         with connection.cursor() as cursor:
             cursor.execute((QUESTIONS / "_items.sql").read_text())
             cursor.execute(ITEMS_AS_SILVER)
@@ -239,82 +201,23 @@ def assert_equal_to_spark(lake: Lake, trino: Trino) -> None:
 def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
     output = lake.register("--prefix", "first")
     dates = {row["ingest_date"] for row in rows("live", "bronze.cdc_events")}
-    assert (
-        "changed          first_bronze.cdc_events:"
-        f" new table, {len(dates)} new partitions" in output
-    )
+    assert f"first_bronze.cdc_events: new table, {len(dates)} new partitions" in output
     glue = aws.client("glue")
-    names = {
-        database: {
-            table["Name"] for table in glue.get_tables(DatabaseName=database)["TableList"]
-        }
-        for database in databases(aws, "first")
+    layers = {
+        "bronze": {"cdc_events", "customers", "products", "rejected_events"},
+        "silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
+        "gold": set(GOLD),
     }
-    assert names == {
-        "first_bronze": {"cdc_events", "customers", "products", "rejected_events"},
-        "first_silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
-        "first_gold": set(GOLD),
-    }
-    assert columns_of(aws, "first_gold", "revenue_by_month") == {
-        "order_month": (
-            "date",
-            "Primary key, the first day of the month; 1900-01-01 for orders without a"
-            " date.",
-        ),
-        "count_orders": ("bigint", "Orders that have at least one line."),
-        "count_items": ("bigint", "Order lines."),
-        "revenue": ("decimal(28,4)", "Sum of the lines' revenue."),
-    }
-    undescribed = [
-        f"{database}.{table['Name']}.{column['Name']}"
-        for database in names
-        for table in glue.get_tables(DatabaseName=database)["TableList"]
-        for column in [*table["StorageDescriptor"]["Columns"], *table["PartitionKeys"]]
-        if not column.get("Comment")
-    ]
-    assert undescribed == []
-    table = glue.get_table(DatabaseName="first_gold", Name="revenue_by_month")["Table"]
-    assert table["StorageDescriptor"]["Location"] == (
-        "s3://lake/live/warehouse/gold.db/revenue_by_month"
-    )
-    assert (
-        table["Parameters"]["athena_enable_native_hudi_connector_implementation"] == "true"
-    )
-
+    for layer, names in layers.items():
+        found = glue.get_tables(DatabaseName=f"first_{layer}")["TableList"]
+        assert {table["Name"] for table in found} == names
     again = lake.register("--prefix", "first")
     assert {line.split()[0] for line in again.splitlines()} == {"unchanged"}
 
 
-def test_every_engine_answers_as_the_source_does(
-    lake: Lake, aws: Aws, trino: Trino
-) -> None:
-    lake.register()
+def test_every_engine_answers_as_the_source_does(lake: Lake, trino: Trino) -> None:
     assert_equal_to_source(lake, trino)
     assert_equal_to_spark(lake, trino)
-
-
-def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
-    """Hudi 0.15.0, the newest that Athena's own documentation names."""
-    version = {**os.environ, "HUDI_VERSION": "0.15.0"}
-    subprocess.run(
-        [sys.executable, "-m", "cdc_lakehouse", "setup"],
-        cwd=PROJECT,
-        env=version,
-        check=True,
-    )
-    live = {table: rows("live", f"gold.{table}") for table in GOLD}
-    # By name: a table with a text as its key has Hudi's own key beside it.
-    queries = [
-        f"select {', '.join(live[table][0])} from lake_gold.{table}" for table in GOLD
-    ]
-    for table, found in zip(GOLD, lake.spark(queries, hudi="0.15.0"), strict=True):
-        assert sorted(plain_rows(found)) == sorted(
-            [plain(value) for value in row.values()] for row in live[table]
-        )
-
-
-def test_deletes_are_in_silver_and_bronze_of_trino(lake: Lake, trino: Trino) -> None:
-    lake.register()
     order = f"lake_silver.orders where order_id = {DELETED_ORDER}"
     assert trino.rows(f"select is_deleted from {order}") == [[True]]
     operations = [row["op"] for row in rows("live", "bronze.cdc_events")]
@@ -323,107 +226,81 @@ def test_deletes_are_in_silver_and_bronze_of_trino(lake: Lake, trino: Trino) -> 
     assert dict(counted) == Counter(operations)
 
 
-class Reader:
-    """Queries gold in a loop, as a dashboard does while a build runs."""
+def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
+    """Hudi 0.15.0, the newest that Athena's own documentation names."""
+    lake.run("-m", "cdc_lakehouse", "setup", hudi="0.15.0")
+    live = {table: rows("live", f"gold.{table}") for table in GOLD}
+    # By name: a table with a text as its key has Hudi's own key beside it.
+    queries = [
+        f"select {', '.join(live[table][0])} from lake_gold.{table}" for table in GOLD
+    ]
+    in_spark = lake.spark(queries, "0.15.0")
+    for table, found in zip(GOLD, in_spark, strict=True):
+        expected = [[*row.values()] for row in live[table]]
+        assert sorted(plain_rows(found)) == sorted(plain_rows(expected)), table
 
-    QUESTION = """
-        select
-            (select count(*) from lake_gold.revenue_by_customer),
-            (select sum(revenue) from lake_gold.revenue_by_customer)
-    """
 
-    def __init__(self, trino: Trino) -> None:
-        self.trino = trino
-        self.seen: list[list[Any]] = []
-        self.failure: BaseException | None = None
-        self._is_done = threading.Event()
-        self._thread = threading.Thread(target=self._read)
+STATE = """
+    select
+        (select count(*) from lake_gold.revenue_by_customer),
+        (select sum(revenue) from lake_gold.revenue_by_customer)
+"""
 
-    def __enter__(self) -> Reader:
-        self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._is_done.set()
-        self._thread.join()
-        if self.failure is not None:
-            raise self.failure
+@contextmanager
+def reader(trino: Trino) -> Iterator[list[Any]]:
+    """What gold shows in a loop, as to a dashboard while a build runs."""
+    seen: list[Any] = []
+    is_done = threading.Event()
 
-    def _read(self) -> None:
+    def read() -> None:
         try:
-            while not self._is_done.is_set():
-                [row] = self.trino.rows(self.QUESTION)
-                self.seen.append(row)
+            while not is_done.is_set():
+                seen.append(trino.rows(STATE))
         except BaseException as error:
-            self.failure = error
+            seen.append(error)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        is_done.set()
+        thread.join()
 
 
 def test_changes_and_a_full_refresh_while_gold_is_read(lake: Lake, trino: Trino) -> None:
     """Each query sees the old state or the new one, never a part of one."""
-    lake.register()
-    states = trino.rows(Reader.QUESTION)
-    with Reader(trino) as reader:
-        with closing(lake.stack.connect_to_source()) as connection:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "update datalake.order_details set quantity = quantity + 1"
-                    " where order_id = 10250"
-                )
-                cursor.execute("delete from datalake.order_details where order_id = 10251")
-                cursor.execute("delete from datalake.orders where order_id = 10251")
-                cursor.execute(
-                    "update datalake.orders set order_date = null where order_id = 10253"
-                )
-            connection.commit()
-        lake.catch_up()
-        states += trino.rows(Reader.QUESTION)
+    states = [trino.rows(STATE)]
+    with reader(trino) as seen:
+        lake.change(*CHANGES)
+        states.append(trino.rows(STATE))
         assert_equal_to_source(lake, trino)
-
         lake.dbt("run", "--full-refresh", "-s", "orders+")
-        states += trino.rows(Reader.QUESTION)
+        states.append(trino.rows(STATE))
         assert_equal_to_source(lake, trino)
     assert_equal_to_spark(lake, trino)
     assert states[0] != states[1] == states[2]
-    assert len(reader.seen) > 20
-    assert [row for row in reader.seen if row not in states] == []
+    assert len(seen) > 20
+    assert [each for each in seen if each not in states] == []
 
 
 def test_new_column_of_a_model_reaches_glue(
-    lake: Lake, aws: Aws, trino: Trino, tmp_path: Path
+    lake: Lake, trino: Trino, tmp_path: Path
 ) -> None:
-    lake.register()
     copy = copy_project(tmp_path / "project")
-    model = copy / "models/gold/revenue_by_month.sql"
-    text = model.read_text()
-    assert "select * from revenue_by_month" in text
-    model.write_text(
-        text.replace(
-            "select * from revenue_by_month",
-            "select *, cast(revenue / count_orders as decimal(20, 2)) as avg_revenue"
-            " from revenue_by_month",
-        )
+    replace_once(
+        copy / "models/gold/revenue_by_month.sql",
+        "select * from revenue_by_month",
+        "select *, cast(revenue / count_orders as decimal(20, 2)) as avg_revenue"
+        " from revenue_by_month",
     )
-    with closing(lake.stack.connect_to_source()) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("delete from datalake.order_details where order_id = 10252")
-        connection.commit()
-    lake.catch_up("run --select staging silver")
-    try:
-        lake.dbt("run", "-s", "revenue_by_month", cwd=copy)
-        output = lake.register()
-        assert (
-            "changed          lake_gold.revenue_by_month:"
-            " new column avg_revenue decimal(20,2)" in output
-        )
-        [[found]] = trino.rows(
-            "select max(avg_revenue * count_orders - revenue)"
-            " from lake_gold.revenue_by_month"
-        )
-        assert abs(found) < 1
-    finally:
-        # A full refresh keeps the column, and the other tests compare every column.
-        table = "{table: gold.revenue_by_month}"
-        lake.dbt("run-operation", "drop_table", "--args", table)
-        lake.dbt("run", "-s", "revenue_by_month")
-        lake.register()
-    assert "avg_revenue" not in columns_of(aws, "lake_gold", "revenue_by_month")
+    line = "delete from datalake.order_details where order_id = 10252"
+    lake.change(line, build="run --select staging silver")
+    lake.dbt("run", "-s", "revenue_by_month", cwd=copy)
+    output = lake.register()
+    assert "lake_gold.revenue_by_month: new column avg_revenue decimal(20,2)" in output
+    [[found]] = trino.rows(
+        "select max(avg_revenue * count_orders - revenue) from lake_gold.revenue_by_month"
+    )
+    assert abs(found) < 1

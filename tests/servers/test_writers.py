@@ -75,98 +75,90 @@ def lock_file(zookeeper: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lock
 
 
+class Machine:
+    """A machine that writes the lake."""
+
+    def __init__(self, aws: Aws, lock_file: Path, folder: Path) -> None:
+        environment = {**aws.lake("writers", folder), "LAKE_LOCK": str(lock_file)}
+        self.environment = {**os.environ, **environment, "PYTHONPATH": str(PROJECT)}
+        self.environment["TMPDIR"] = str(folder)
+        self.places = ("--target-path", str(folder), "--log-path", str(folder))
+
+    def start(self, *command: str, **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=PROJECT,
+            env={**self.environment, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit code of a process, and what it said."""
+    said, _ = process.communicate(timeout=400)
+    assert "Traceback" not in said
+    return process.returncode, said
+
+
 @pytest.fixture(scope="module")
 def machines(
     s3_jars: None, aws: Aws, lock_file: Path, tmp_path_factory: pytest.TempPathFactory
-) -> list[dict[str, str]]:
-    """The environments of two machines that write one lake, whose files have landed."""
+) -> list[Machine]:
+    """Two machines that write one lake, whose files have landed."""
     local = tmp_path_factory.mktemp("landing")
-    client = aws.client("s3")
-    client.create_bucket(Bucket="landing-writers")
+    aws.client("s3").create_bucket(Bucket="landing-writers")
     land(local)
-    for file in sorted(local.rglob("*.json.gz")):
-        client.upload_file(str(file), "landing-writers", str(file.relative_to(local)))
-    found = []
-    for name in ("one", "two"):
-        folder = tmp_path_factory.mktemp(name)
-        environment = {**aws.lake("writers", folder), "LAKE_LOCK": str(lock_file)}
-        found.append(
-            {**os.environ, "PYTHONPATH": str(PROJECT), **environment}
-            | {"TMPDIR": str(folder)}
-        )
-    return found
-
-
-def start(machine: dict[str, str], *command: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", *command],
-        cwd=PROJECT,
-        env=machine,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    aws.upload(local, "landing-writers", "all")
+    return [
+        Machine(aws, lock_file, tmp_path_factory.mktemp(name)) for name in ("one", "two")
+    ]
 
 
 INGEST = ("ingest", "files", "s3a://landing-writers/")
+AT_WORK = "ingest: another ingest is at work on s3a://"
 
 
-def test_of_two_ingests_one_writes_and_one_says_why_not(
-    machines: list[dict[str, str]],
-) -> None:
-    both = [start(machine, *INGEST) for machine in machines]
-    ended = [(process.communicate(timeout=300), process.returncode) for process in both]
-    said = {code: (out, err) for (out, err), code in ended}
-    assert said.keys() == {0, 75}, ended
-    assert "wrote 1023 events" in said[0][0]
-    assert "ingest: another ingest is at work on s3a://" in said[75][1]
-    assert "Traceback" not in said[75][1]
-    again = start(machines[1], *INGEST)
-    out, err = again.communicate(timeout=300)
-    assert (again.returncode, "wrote 0 events" in out) == (0, True), err
+def test_of_two_ingests_one_writes_and_one_says_why_not(machines: list[Machine]) -> None:
+    both = [machine.start(*INGEST) for machine in machines]
+    said = dict(map(ended, both))
+    assert said.keys() == {0, 75}
+    assert "wrote 1023 events" in said[0]
+    assert AT_WORK in said[75]
+    code, again = ended(machines[1].start(*INGEST))
+    assert (code, "wrote 0 events" in again) == (0, True), again
     events = rows("writers", "bronze.cdc_events")
     assert len(events) == len({row["event_id"] for row in events})
 
 
 def test_lock_of_a_killed_writer_is_free_again(
-    machines: list[dict[str, str]], zookeeper: int
+    machines: list[Machine], zookeeper: int
 ) -> None:
-    first = start(machines[0], *INGEST, "--continuous")
+    first = machines[0].start(*INGEST, "--continuous")
     wait_until(lambda: is_locked(zookeeper), 120, "the first ingest has not begun")
-    second = start(machines[1], *INGEST)
-    assert "another ingest is at work" in second.communicate(timeout=300)[1]
-    assert second.returncode == 75
+    code, said = ended(machines[1].start(*INGEST))
+    assert (code, AT_WORK in said) == (75, True), said
     os.killpg(first.pid, 9)
     first.wait()
     wait_until(lambda: not is_locked(zookeeper), 60, "its session has not ended")
-    third = start(machines[1], *INGEST)
-    out, err = third.communicate(timeout=300)
-    assert third.returncode == 0, out + err
+    code, said = ended(machines[1].start(*INGEST))
+    assert code == 0, said
 
 
-def test_of_two_builds_one_says_why_not(
-    machines: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_of_two_builds_one_says_why_not(machines: list[Machine]) -> None:
     build = ("run", "-s", "stg_customers", "customers", "--profiles-dir", "profiles")
-    both = []
-    for number, machine in enumerate(machines):
-        places = ("--target-path", str(tmp_path / str(number)), "--log-path", str(tmp_path))
-        both.append(start(machine, "dbt.cli.main", *build, *places))
-    ended = [(process.communicate(timeout=400), process.returncode) for process in both]
-    codes = sorted(code for _, code in ended)
-    assert codes == [0, 2], ended
-    [refused] = [out + err for (out, err), code in ended if code == 2]
-    assert "another dbt build is at work on s3a://" in refused
+    both = [machine.start("dbt.cli.main", *build, *machine.places) for machine in machines]
+    said = dict(map(ended, both))
+    assert said.keys() == {0, 2}
+    assert "another dbt build is at work on s3a://" in said[2]
     customers = [row["customer_id"] for row in rows("writers", "silver.customers")]
     assert len(customers) == len(set(customers)) == 93
 
 
-def test_lock_file_that_names_no_provider(
-    machines: list[dict[str, str]], tmp_path: Path
-) -> None:
+def test_lock_file_that_names_no_provider(machines: list[Machine], tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("# nothing\n")
-    process = start({**machines[0], "LAKE_LOCK": str(tmp_path / "lock")}, *INGEST)
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 1
-    assert f"{tmp_path}/lock (LAKE_LOCK) does not set hoodie.write.lock.provider" in err
+    code, said = ended(machines[0].start(*INGEST, LAKE_LOCK=str(tmp_path / "lock")))
+    assert code == 1
+    assert f"{tmp_path}/lock (LAKE_LOCK) does not set hoodie.write.lock.provider" in said
