@@ -37,14 +37,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """``make clean`` in another folder than the project's."""
     require_program("flock", "util-linux")
+    make = (require_program("make", "make"), "--no-print-directory")
     return subprocess.run(
-        [
-            require_program("make", "make"),
-            "--no-print-directory",
-            "-f",
-            str(PROJECT / "Makefile"),
-            "clean",
-        ],
+        [*make, "-f", str(PROJECT / "Makefile"), "clean"],
         cwd=folder,
         env={**os.environ, "LAKE_ROOT": str(root), "PYTHONPATH": str(PROJECT)},
         capture_output=True,
@@ -67,23 +62,22 @@ def test_what_was_there_is_not_noted(root: Path) -> None:
     assert noted_own(str(root)) == ["checkpoints", "dbt build.lock"]
 
 
-def test_metastore_of_somebody_else_is_refused(root: Path) -> None:
+def test_metastore_of_somebody_else_is_refused_and_ours_half_made_removed(
+    root: Path,
+) -> None:
     (root / "metastore").mkdir(parents=True)
     (root / "metastore" / "theirs.db").write_text("precious")
     assert not is_prepared()
     with pytest.raises(UserError, match=f"{root}/metastore is no metastore"):
         prepare()
     assert (root / "metastore" / "theirs.db").read_text() == "precious"
-
-
-def test_half_made_metastore_of_ours_is_removed(root: Path) -> None:
+    shutil.rmtree(root)
     prepare()
     assert is_prepared()
     (root / "metastore" / "seg0").mkdir(parents=True)
     assert not is_prepared()
     prepare()
-    assert not (root / "metastore").exists()
-    assert is_prepared()
+    assert not (root / "metastore").exists() and is_prepared()
 
 
 def test_full_disk_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,28 +91,21 @@ def test_full_disk_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
         require_room(str(root))
 
 
-def test_clean_removes_what_is_noted(root: Path, tmp_path: Path) -> None:
-    note_own(str(root), "warehouse", "dbt build.lock")
+def test_clean_removes_what_is_noted_and_leaves_the_rest(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "theirs").mkdir(parents=True)
+    note_own(str(root), "warehouse", "dbt build.lock", "theirs")
     (root / "warehouse" / "bronze.db").mkdir(parents=True)
     (root / "dbt build.lock").write_text("1")
     (tmp_path / "target").mkdir()
-    assert clean(tmp_path, root) == ""
-    assert not root.exists()
-    assert not (tmp_path / "target").exists()
-
-
-def test_clean_leaves_the_rest(root: Path, tmp_path: Path) -> None:
-    (root / "theirs").mkdir(parents=True)
-    note_own(str(root), "warehouse", "theirs")
     with (root / NOTES).open("a") as marker:
         marker.write("../outside\n\n..\n")
-    (root / "warehouse").mkdir()
     (tmp_path / "outside").mkdir()
-    said = clean(tmp_path, root)
-    assert "left alone:\ntheirs\n" in said
-    assert (root / "theirs").is_dir()
-    assert not (root / "warehouse").exists()
-    assert (tmp_path / "outside").is_dir()
+    assert "left alone:\ntheirs\n" in clean(tmp_path, root)
+    assert (root / "theirs").is_dir() and (tmp_path / "outside").is_dir()
+    gone = (root / "warehouse", root / "dbt build.lock", tmp_path / "target")
+    assert not any(path.exists() for path in gone)
 
 
 @pytest.fixture
