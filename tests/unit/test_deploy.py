@@ -414,15 +414,16 @@ def outcome(name: str) -> Properties:
 
 
 def test_exit_code_is_kept_for_the_state_machine(start: Start) -> None:
-    endings = {
-        "": 0,
-        "sys.exit()": 0,
-        "sys.exit(75)": 75,
-        "sys.exit('no lake')": 1,
-        "raise ValueError": 1,
-        "raise KeyboardInterrupt": 130,
-    }
-    for attempt, (ending, code) in enumerate(endings.items()):
+    for attempt, (ending, code) in enumerate(
+        {
+            "": 0,
+            "sys.exit()": 0,
+            "sys.exit(75)": 75,
+            "sys.exit('no lake')": 1,
+            "raise ValueError": 1,
+            "raise KeyboardInterrupt": 130,
+        }.items()
+    ):
         text = f"assert sys.argv[1:] == ['one', 'two words']\n{ending}"
         assert start(text, attempt=attempt) == code
         assert outcome(f"ingest-{attempt}")["exit_code"] == code
@@ -436,11 +437,9 @@ def test_counts_of_the_ingest_are_metrics(
     assert line in capsys.readouterr().out
     found = outcome("ingest-2")["metrics"]
     counts = {"RecordsRead": 1023, "RecordsWritten": 1020, "RecordsRejected": 2}
-    assert found.pop("Seconds") >= 0
-    assert found == {"Succeeded": 1, **counts}
+    assert found == {"Succeeded": 1, **counts, "Seconds": found["Seconds"]}
     metrics = boto3.client("cloudwatch").list_metrics(Namespace=entry.NAMESPACE)["Metrics"]
-    sent = {metric["MetricName"] for metric in metrics if "test" in str(metric)}
-    assert sent == {*found, "Seconds"}
+    assert {one["MetricName"] for one in metrics if "test" in str(one)} == found.keys()
 
 
 def test_manifest_goes_from_the_build_to_glue(start: Start, tmp_path: Path) -> None:
