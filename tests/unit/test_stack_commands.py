@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark.lock import exclusive_lock
-from cdc_lakehouse.storage.folders import MARKER, claim, note_own
+from cdc_lakehouse.storage.folders import claim, note_own
 from lab.demo import live
 from lab.stack import downloads, jars, postgres
 from lab.stack.__main__ import main
 from lab.stack.downloads import download_once
 from lab.stack.northwind import NorthwindStack
 from lab.stack.ports import reserved_ports
-from lab.stack.processes import Part, wait_until
-from lab.stack.stack import FINISHED, UNFINISHED, Stack
+from lab.stack.stack import FINISHED, UNFINISHED
 from tests.support.project import PROJECT
 from tests.support.required import require_program
+from tests.unit.conftest import Cli
 
 STATE = """{{"ports": {{"postgres": {port}, "kafka": 2, "controller": 3, "connect": 4}},
   "connectors": ["source-outbox"]}}"""
@@ -59,116 +59,51 @@ def write_stack(root: Path) -> Path:
     return write(root / "stack" / "postgres" / "data" / "PG_VERSION")
 
 
-class Sleeper(Stack):
-    """One process that does nothing, beside a state that is not kept."""
-
-    NAME = COMMAND = "sleeper"
-    PORTS: ClassVar = {"door": "sleeper"}
-    PASSWORDS = ("key",)
-
-    def _make_parts(self) -> list[Part]:
-        sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
-        return [
-            Part(self.folder, "sleeper", self.ports["door"], lambda mark: [*sleep, mark])
-        ]
-
-    def require_programs(self) -> None:
-        pass
-
-    def _start_parts(self) -> None:
-        self.parts["sleeper"].start()
-
-
 def program(path: Path, script: str) -> Path:
     write(path, f"#!/bin/sh\n{script}\n").chmod(0o755)
     return path
 
 
-@pytest.mark.parametrize("command", [["start"], ["stop", "--remove"]])
-def test_a_foreign_folder_is_left_alone(
-    root: Path, command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_foreign_folder_is_left_alone(root: Path, cli: Cli) -> None:
+    """And what a first start left is removed."""
     file = write(root / "stack" / "docker" / "compose.yaml")
-    assert main(command) == 1
-    assert f"rm -r '{root}/stack'" in capsys.readouterr().err
-    assert file.exists()
-
-
-@pytest.mark.parametrize("text", [None, "", '{"ports": {}}', STATE.format(port=0)])
-def test_database_whose_state_is_lost_or_damaged_is_left_alone(
-    root: Path, text: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = write_stack(root)
-    state = root / "stack" / "state.json"
-    state.unlink() if text is None else state.write_text(text)
-    assert main(["start"]) == 1
-    assert (
-        f"state.json is {'lost' if text is None else 'damaged'}" in capsys.readouterr().err
-    )
-    assert main(["stop"]) == 0
-    assert file.exists()
-    assert main(["stop", "--remove"]) == 0
-    assert not (root / "stack").exists()
-
-
-def test_leftovers_of_a_first_start_are_removed(root: Path) -> None:
+    for command in (["start"], ["stop", "--remove"]):
+        said = cli(*command, main=main)
+        assert (said.code, f"rm -r '{root}/stack'" in said.err) == (1, True)
+        assert file.exists()
+    shutil.rmtree(root / "stack")
     claim(root / "stack", UNFINISHED)
     write(root / "stack" / "kafka" / "meta.properties")
     assert main(["start"]) == 1
     assert not (root / "stack").exists()
 
 
-def test_processes_outlive_the_object_and_are_found_by_their_pid(tmp_path: Path) -> None:
-    stack = Sleeper(tmp_path)
-    claim(stack.folder, UNFINISHED)
-    stack.parts["sleeper"].start()
-    left = stack.pids()["sleeper"]
-    # A program's command line appears a moment after it was started.
-    wait_until(lambda: Sleeper(tmp_path).running() == ["sleeper"], 10, "it does not run")
-    with pytest.raises(UserError, match="it runs already; stop it first: sleeper stop"):
-        Sleeper(tmp_path).start()
-    assert Sleeper(tmp_path).pids() == {"sleeper": left}
-    assert Sleeper(tmp_path).stop() == []
-    assert stack.running() == []
-
-    stack.start()
-    other = Sleeper(tmp_path)
-    wait_until(lambda: other.running() == ["sleeper"], 10, "it does not run")
-    assert (other.pids(), other.ports) == (stack.pids(), stack.ports)
-    assert other.password("key") == stack.password("key") != ""
-    # After a crash the number belongs to another: here to this very process.
-    stack.kill("sleeper")
-    other.parts["sleeper"].pid_file.write_text(str(os.getpid()))
-    assert Sleeper(tmp_path).running() == []
-    assert other.stop() == []
-    assert {path.name for path in stack.folder.iterdir()} == {"logs", MARKER}
-    other.remove()
-    assert not other.folder.exists()
-
-
-def test_stop_is_refused_during_a_start(
-    root: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("text", [None, "", '{"ports": {}}', STATE.format(port=0)])
+def test_database_whose_state_is_lost_or_damaged_is_left_alone(
+    root: Path, text: str | None, cli: Cli
 ) -> None:
+    file = write_stack(root)
+    state = root / "stack" / "state.json"
+    state.unlink() if text is None else state.write_text(text)
+    said = cli("start", main=main)
+    state_is = "lost" if text is None else "damaged"
+    assert (said.code, f"state.json is {state_is}" in said.err) == (1, True)
+    assert main(["stop"]) == 0
+    assert file.exists()
+    assert main(["stop", "--remove"]) == 0
+    assert not (root / "stack").exists()
+
+
+def test_stop_is_refused_during_a_start(root: Path, cli: Cli) -> None:
     assert main(["stop", "--remove"]) == 0
     assert not root.exists()
     file = write_stack(root)
     with exclusive_lock(str(root), "stack"):
-        assert main(["stop"]) == main(["stop", "--remove"]) == 75
-    assert f"another stack (process {os.getpid()})" in capsys.readouterr().err
+        for option in ([], ["--remove"]):
+            said = cli("stop", *option, main=main)
+            assert said.code == 75
+            assert f"another stack (process {os.getpid()})" in said.err
     assert file.exists()
-
-
-def test_missing_maven_and_old_java_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "bin" / "java", """echo 'openjdk version "11.0.2"' >&2""")
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(UserError, match="which is no Java 17"):
-        jars.find_java()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(jars.FOLDERS, "kafka", tmp_path / "kafka")
-    with pytest.raises(UserError, match="apt-get install maven"):
-        jars.fetch("kafka")
 
 
 def test_of_two_processes_one_downloads(
@@ -208,31 +143,25 @@ def test_reserved_port_is_its_servers() -> None:
             pass
 
 
-def test_port_that_is_taken_is_named(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_port_that_is_taken_is_named(root: Path, cli: Cli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert main(["start", f"--connect-port={port}"]) == 1
-    assert main(["start", f"--kafka-port={port}", f"--connect-port={port}"]) == 1
-    taken, twice = capsys.readouterr().err.splitlines()
-    assert f"port {port}, wanted for connect, is in use" in taken
-    assert f"port {port} is wanted for kafka and for connect" in twice
+        said = cli("start", f"--connect-port={port}", main=main)
+        assert f"port {port}, wanted for connect, is in use" in said.err
+    said = cli("start", f"--kafka-port={port}", f"--connect-port={port}", main=main)
+    assert f"port {port} is wanted for kafka and for connect" in said.err
     assert not (root / "stack").exists()
 
 
-def test_live_removes_nothing_below_an_older_run(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_live_removes_nothing_below_an_older_run(root: Path, cli: Cli) -> None:
     file = write(root / "live" / "recording.mp4")
-    assert live.main([]) == 1
-    assert f"demo.live: {root}/live holds files" in capsys.readouterr().err
+    said = cli(main=live.main)
+    assert (said.code, f"{root}/live holds files" in said.err) == (1, True)
     claim(root / "live", "")
     with exclusive_lock(str(root / "live"), "ingest"):
         assert live.main([]) == 75
     assert file.exists()
-    assert live.main([]) == 1
-    assert "the parts would start now" in capsys.readouterr().err
+    assert "the parts would start now" in cli(main=live.main).err
     assert not file.exists()
 
 
