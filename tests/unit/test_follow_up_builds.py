@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import click
 import pytest
@@ -68,17 +69,15 @@ def counted() -> float:
     return found or 0.0
 
 
-def test_model_is_logged_with_the_rows_of_its_commit(
+def test_rows_are_those_of_a_models_newest_commit(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commit(root, "silver.db/orders", "20260101000000000.commit", {"numInserts": 70})
-    commit(
-        root,
-        "silver.db/orders",
-        "20260102000000000.commit",
-        {"numInserts": 2, "numUpdateWrites": 5},
-        {"numDeletes": 1},
-    )
+    """In the log, the metrics and the status."""
+    orders = "silver.db/orders"
+    commit(root, orders, "20260101000000000.commit", {"numInserts": 70})
+    newest = {"numInserts": 2, "numUpdateWrites": 5}, {"numDeletes": 1}
+    commit(root, orders, "20260102000000000.commit", *newest)
+    commit(root, "gold.db/answers", "20260102000000000.replacecommit", {"numInserts": 9})
     log.start("ingest", "json")
     before = counted()
     _show(finished("cdc_merge", {"_message": "OK"}))
@@ -93,84 +92,64 @@ def test_model_is_logged_with_the_rows_of_its_commit(
     ]
     assert {(line["model"], line["seconds"]) for line in lines} == {("silver.orders", 3.25)}
     assert counted() - before == 8
-
-
-def test_status_has_the_rows_of_the_newest_commit(root: Path) -> None:
-    commit(root, "silver.db/orders", "20260101000000000.commit", {"numInserts": 70})
-    commit(root, "gold.db/answers", "20260102000000000.replacecommit", {"numInserts": 9})
-    commit(root, "silver.db/orders", "20260103000000000.commit", {"numUpdateWrites": 3})
     status = lake_status(str(root))
-    assert status.rows_changed == {"gold.answers": 9, "silver.orders": 3}
-    assert (
-        "  silver.orders written 2026-01-03 00:00:00 UTC, 3 rows changed" in status.lines()
-    )
+    assert status.rows_changed == {"gold.answers": 9, "silver.orders": 8}
+    written = "  silver.orders written 2026-01-02 00:00:00 UTC, 8 rows changed"
+    assert written in status.lines()
 
 
 def test_build_that_a_lock_refuses_is_worth_another_try(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (root / "warehouse" / "bronze.db").mkdir(parents=True)
+    """That of an empty lake is not."""
     log.start("ingest", "json")
     command = f"run --target-path {tmp_path} --log-path {tmp_path}"
+    assert Build(command, retries=False).run(set()) == 1
+    assert f"nothing has been ingested into {root}" in capsys.readouterr().err
+    (root / "warehouse" / "bronze.db").mkdir(parents=True)
     with exclusive_lock(str(root), "dbt build"):
-        code = Build(command, retries=False).run(set())
+        assert Build(command, retries=False).run(set()) == 75
     [line] = logged(capsys)
-    assert code == 75
     assert line["level"] == "error"
     assert "another dbt build (process " in line["message"]
 
 
-def test_build_of_an_empty_lake_is_not(
-    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_what_ended_a_command_is_logged_as_the_rest(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    log.start("ingest", "text")
-    command = f"run --target-path {tmp_path} --log-path {tmp_path}"
-    assert Build(command, retries=False).run(set()) == 1
-    assert f"nothing has been ingested into {root}" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "message"),
-    [
+    for error, code, message in [
         (UserError("wrong"), 1, "wrong"),
         (TransientError("busy"), 75, "busy"),
         (click.UsageError("which?"), 2, "which?"),
         (KeyboardInterrupt(), 130, "stopped"),
         (RuntimeError("a defect"), 1, "unexpected error"),
-    ],
-)
-def test_what_ended_a_command_is_logged_as_the_rest(
-    error: BaseException, code: int, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    @click.command("ingest")
-    @log.option
-    def command() -> None:
-        raise error
+    ]:
 
-    assert run(command, ["--log-format", "json"]) == code
-    [line] = logged(capsys)
-    assert (line["logger"], line["message"]) == ("ingest", message)
-    if isinstance(error, RuntimeError):
-        assert "RuntimeError: a defect" in line["trace"]
-    elif not isinstance(error, click.UsageError):
-        assert run(command, []) == code
-        assert capsys.readouterr().err.strip() == f"ingest: {message}"
+        @click.command("ingest")
+        @log.option
+        def command(error: BaseException = error) -> None:
+            raise error
+
+        assert run(command, ["--log-format", "json"]) == code
+        [line] = logged(capsys)
+        assert (line["logger"], line["message"]) == ("ingest", message)
+        if isinstance(error, RuntimeError):
+            assert "RuntimeError: a defect" in line["trace"]
+        elif not isinstance(error, click.UsageError):
+            assert run(command, []) == code
+            assert capsys.readouterr().err.strip() == f"ingest: {message}"
 
 
 def test_marker_of_a_snapshot_has_every_model_built(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It may concern a table that has brought nothing, as one that was emptied."""
-    asked: list[list[str]] = []
-
-    def invoke(runner: dbtRunner, arguments: list[str]) -> dbtRunnerResult:
-        asked.append(arguments)
-        return dbtRunnerResult(success=True)
-
+    invoke = MagicMock(return_value=dbtRunnerResult(success=True))
     monkeypatch.setattr(dbtRunner, "invoke", invoke)
     build = Build("run", retries=False)
     for tables in ({"orders"}, {"orders"}, {"complete_snapshots"}):
         build.run(tables)
+    asked = [call.args[0] for call in invoke.call_args_list]
     selected = [arguments[arguments.index("profiles") + 1 :] for arguments in asked]
     assert selected == [[], ["--select", "source:bronze.orders+"], []]
 
@@ -215,18 +194,18 @@ def test_first_build_has_the_project_that_was_parsed_while_spark_started(
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "settings"])
 def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path) -> None:
-    settings = tmp_path / "dbt_project.yml"
-    settings.write_text("name: small\nprofile: small\n")
-    (tmp_path / "profiles.yml").write_text(
-        "small: {target: t, outputs: {t:"
-        " {type: spark, method: session, host: NA, schema: s}}}"
-    )
-    models = tmp_path / "models" / "gold"
-    models.mkdir(parents=True)
-    (models / "one.sql").write_text("select 1 as one")
-    (models / "all.sql").write_text("select * from {{ ref('one') }}")
-    (models / "read.sql").write_text("select * from {{ source('raw', 'events') }}")
-    (models / "sources.yml").write_text("sources: [{name: raw, tables: [{name: events}]}]")
+    output = "{type: spark, method: session, host: NA, schema: s}"
+    models = tmp_path / "models"
+    models.mkdir()
+    for name, text in {
+        "dbt_project.yml": "name: small\nprofile: small\n",
+        "profiles.yml": f"small: {{target: t, outputs: {{t: {output}}}}}",
+        "models/one.sql": "select 1 as one",
+        "models/all.sql": "select * from {{ ref('one') }}",
+        "models/read.sql": "select * from {{ source('raw', 'events') }}",
+        "models/sources.yml": "sources: [{name: raw, tables: [{name: events}]}]",
+    }.items():
+        (tmp_path / name).write_text(text)
     project = Project([])
     assert project.manifest() is None
     places = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]
@@ -234,9 +213,7 @@ def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path
     (tmp_path / "written_later.txt").touch()
     project.make_copy()
     first, second = project.manifest(), project.manifest()
-    assert first is not None
-    assert second is not None
-    assert first is not second
+    assert first is not None and second is not None and first is not second
     assert {*first.nodes} == {f"model.small.{name}" for name in ("one", "all", "read")}
     # What a run looks up, each in its own index.
     assert first.ref_lookup.find("one", None, None, first) is not None
@@ -250,5 +227,5 @@ def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path
         case "removed":
             (models / "one.sql").unlink()
         case "settings":
-            os.utime(settings, (1, 1))
+            os.utime(tmp_path / "dbt_project.yml", (1, 1))
     assert project.manifest() is None
