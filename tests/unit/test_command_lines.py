@@ -1,4 +1,4 @@
-"""What all entry points have in common, and the environment variables they read."""
+"""What all entry points have in common, the variables they read, and the service."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import importlib
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 
 from cdc_lakehouse import __version__
+from ingest.cli import command
 from tests.support.project import PROJECT
+from tests.support.required import require_program
 
 COMMANDS = PROJECT / "docs/commands.md"
 EXCLUDED = {
@@ -126,3 +130,44 @@ def test_environment_variables_are_documented() -> None:
     section = page.partition("## Environment variables\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`([A-Z][A-Z0-9_]+)`", section))
     assert {name for name in read ^ listed if not name.startswith("AWS_")} == set()
+
+
+# The service's unit file
+
+UNIT = PROJECT / "deploy/systemd/cdc-lakehouse.service"
+
+
+def service() -> dict[str, str]:
+    parser = ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's names
+    parser.read_string(UNIT.read_text().replace("\\\n", " "))
+    return dict(parser["Service"])
+
+
+def test_service_runs_a_command_line_that_there_is() -> None:
+    python, *words = shlex.split(service()["ExecStart"])
+    assert python.endswith("/.venv/bin/python")
+    assert words[:3] == ["-m", "ingest", "kafka"]
+    context = command.commands["kafka"].make_context("kafka", words[3:])
+    assert context.params["continuous"] is True
+    assert context.params["then_build"] == "build"
+
+
+def test_service_ends_python_before_its_java() -> None:
+    assert service()["KillMode"] == "mixed"
+    assert service()["RestartPreventExitStatus"] == "2"
+
+
+def test_systemd_knows_all_that_the_unit_says(tmp_path: Path) -> None:
+    """But for the paths, which are the user's."""
+    unit = tmp_path / UNIT.name
+    unit.write_text(
+        UNIT.read_text().replace("/opt/cdc-lakehouse/.venv/bin/python", "/bin/true")
+    )
+    done = subprocess.run(
+        [require_program("systemd-analyze", "systemd"), "verify", "--man=no", str(unit)],
+        capture_output=True,
+        text=True,
+    )
+    said = [line for line in done.stderr.splitlines() if UNIT.name in line]
+    assert said == [], done.stderr

@@ -49,11 +49,6 @@ def models(whole: dict[str, Any]) -> list[Node]:
     return [node for node in whole["nodes"].values() if node["resource_type"] == "model"]
 
 
-@pytest.fixture(scope="module")
-def gold(models: list[Node]) -> list[Node]:
-    return [model for model in models if model["schema"] == "gold"]
-
-
 def test_every_model_is_parsed(project: Path, models: list[Node]) -> None:
     files = {str(file.relative_to(project)) for file in (project / "models").rglob("*.sql")}
     assert {model["original_file_path"] for model in models} == files
@@ -68,22 +63,17 @@ def test_each_layer_has_its_materialization(models: list[Node]) -> None:
     }
 
 
-def test_only_staging_reads_a_source(models: list[Node]) -> None:
-    readers = {
-        model["schema"]
+def test_only_staging_reads_a_source(whole: dict[str, Any], models: list[Node]) -> None:
+    """And gold reads silver only, or a seed, which any layer may."""
+    nodes = whole["nodes"] | whole["sources"]
+    reads = {
+        (model["schema"], parent["schema"])
         for model in models
-        for parent in model["depends_on"]["nodes"]
-        if parent.startswith("source.")
+        for parent in map(nodes.get, model["depends_on"]["nodes"])
+        if parent["resource_type"] != "seed"
     }
-    assert readers == {"staging"}
-
-
-def test_gold_reads_silver_only(whole: dict[str, Any], gold: list[Node]) -> None:
-    parents = {parent for model in gold for parent in model["depends_on"]["nodes"]}
-    nodes = [whole["nodes"][parent] for parent in parents]
-    # A seed is reference data that any layer may read.
-    read = {node["schema"] for node in nodes if node["resource_type"] != "seed"}
-    assert read <= {"silver", "gold"}
+    assert {layer for layer, read in reads if read == "bronze"} == {"staging"}
+    assert {read for layer, read in reads if layer == "gold"} <= {"silver", "gold"}
 
 
 def test_unique_key_is_tested(whole: dict[str, Any], models: list[Node]) -> None:
@@ -152,8 +142,9 @@ def test_models_name_no_catalogue(models: list[Node]) -> None:
         assert "location_root" not in model["config"], model["name"]
 
 
-def test_gold_is_never_dropped(gold: list[Node]) -> None:
-    assert {model["config"]["full_refresh"] for model in gold} <= {False}
+def test_gold_is_never_dropped(models: list[Node]) -> None:
+    gold = [model["config"] for model in models if model["schema"] == "gold"]
+    assert {config["full_refresh"] for config in gold} <= {False}
 
 
 def test_odd_values_of_the_source_are_warnings(manifest: dict[str, Any]) -> None:
@@ -163,26 +154,22 @@ def test_odd_values_of_the_source_are_warnings(manifest: dict[str, Any]) -> None
         assert node["config"]["severity"].lower() == "warn", name
 
 
-@pytest.mark.parametrize(
-    ("exposure", "sources", "models"),
-    [
-        (
-            "quicksight_dashboard",
-            "cdc_events",
-            "stg_orders orders order_items revenue_by_customer revenue_by_month",
-        ),
-        (
-            "dashboard",
-            "cdc_events customers products rejected_events",
-            "stg_orders stg_customers stg_products orders order_items customers products"
-            " rejected_rows late_shipments revenue_by_category revenue_by_customer"
-            " revenue_by_month revenue_by_product",
-        ),
+EXPOSURES = {
+    "quicksight_dashboard": [
+        "bronze.cdc_events stg_orders orders order_items",
+        "revenue_by_customer revenue_by_month",
     ],
-)
-def test_what_feeds_an_exposure_is_listed(
-    exposure: str, sources: str, models: str, manifest: dict[str, Any]
-) -> None:
+    "dashboard": [
+        "bronze.cdc_events bronze.customers bronze.products bronze.rejected_events",
+        "stg_orders stg_customers stg_products orders order_items customers products",
+        "rejected_rows late_shipments revenue_by_category revenue_by_customer",
+        "revenue_by_month revenue_by_product",
+    ],
+}
+
+
+@pytest.mark.parametrize("exposure", EXPOSURES)
+def test_what_feeds_an_exposure_is_listed(exposure: str, manifest: dict[str, Any]) -> None:
     """By the graph that ``dbt ls --select +exposure:…`` walks."""
     found: set[str] = set()
     due = [f"exposure.cdc_lakehouse.{exposure}"]
@@ -191,8 +178,6 @@ def test_what_feeds_an_exposure_is_listed(
         if name not in found:
             found.add(name)
             due.extend(manifest["parent_map"][name])
-    kinds = ("model", "source")
-    assert {name for name in found if name.startswith(kinds)} == {
-        *(f"source.cdc_lakehouse.bronze.{name}" for name in sources.split()),
-        *(f"model.cdc_lakehouse.{name}" for name in models.split()),
-    }
+    names = [name.split(".", 2) for name in found]
+    fed_by = {name for kind, _, name in names if kind in ("model", "source")}
+    assert fed_by == {*" ".join(EXPOSURES[exposure]).split()}
