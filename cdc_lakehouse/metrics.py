@@ -78,13 +78,17 @@ def _lag(table: str) -> float:
     return max(0, now - since)
 
 
-def serve(port: int) -> None:
+def serve(address: str, port: int) -> None:
     """Answer at ``/metrics`` of a port, in a thread of its own.
 
+    Anybody who reaches it is answered.
+
     Raises:
-        UserError: the port is taken.
+        UserError: the port is taken, or the address is not this machine's.
     """
     try:
-        start_http_server(port)
+        start_http_server(port, addr=address)
     except OSError as error:
-        raise UserError(f"cannot serve metrics at port {port}: {error.strerror}") from error
+        raise UserError(
+            f"cannot serve metrics at {address}:{port}: {error.strerror}"
+        ) from error

@@ -51,7 +51,7 @@ class Options:
         topics: which topic goes to which table.
         continuous: whether it looks for more until it is stopped.
         interval: the seconds between two looks; None for the source's own.
-        metrics_port: where Prometheus can ask, or None.
+        metrics_port: the address and the port where Prometheus can ask, or None.
         build: the dbt command after each batch that brought something, or None.
         max_rejected_share: of a batch; with more, the command ends with an exit code.
     """
@@ -59,7 +59,7 @@ class Options:
     topics: Topics
     continuous: bool
     interval: float | None
-    metrics_port: int | None
+    metrics_port: tuple[str, int] | None
     build: Build | None
     max_rejected_share: float
 
@@ -88,6 +88,18 @@ def _one_topic(
     if len(given) > 1:
         raise click.BadParameter("give one topic: it is of all records that name none")
     return given[0] if given else None
+
+
+def _address(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[str, int] | None:
+    """An address and a port."""
+    if text is None:
+        return None
+    address, _, port = text.rpartition(":")
+    if not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise click.BadParameter("give a port from 1 to 65535, or ADDRESS:PORT")
+    return address or "127.0.0.1", int(port)
 
 
 _topic_of_records = click.option(
@@ -153,9 +165,9 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--metrics-port",
-            type=click.IntRange(1, 65535),
-            metavar="PORT",
-            help="answer Prometheus at this port",
+            callback=_address,
+            metavar="[ADDRESS:]PORT",
+            help="answer Prometheus at this port, of 127.0.0.1 where no address is given",
         ),
         click.option(
             "--continuous/--once",
@@ -399,7 +411,7 @@ def _batches(options: Options) -> Iterator[Batches]:
         # A process that stays has the time that the optimising compiler takes.
         os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     if options.metrics_port is not None:
-        metrics.serve(options.metrics_port)
+        metrics.serve(*options.metrics_port)
     lake = lake_root()
     require_room(lake)
     with exclusive_lock(lake, "ingest"), explained():

@@ -151,6 +151,7 @@ def test_service_runs_a_command_line_that_there_is() -> None:
     context = command.commands["kafka"].make_context("kafka", words[3:])
     assert context.params["continuous"] is True
     assert context.params["then_build"] == "build"
+    assert context.params["metrics_port"] == ("127.0.0.1", 9464)
 
 
 def test_service_ends_python_before_its_java() -> None:

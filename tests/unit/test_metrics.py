@@ -35,7 +35,7 @@ def test_metrics_are_served() -> None:
     metrics.builds.labels("succeeded").inc()
     with reserved_ports() as reserve:
         port = reserve()
-        metrics.serve(port)
+        metrics.serve("127.0.0.1", port)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     assert re.search(r'^cdc_lakehouse_builds_total\{outcome="succeeded"\} \d', text, re.M)
@@ -104,4 +104,4 @@ def test_port_that_is_taken_is_named() -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"cannot serve metrics at port {port}"):
-            metrics.serve(port)
+            metrics.serve("127.0.0.1", port)
