@@ -343,7 +343,7 @@ def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
         if name.startswith("model.") and node["schema"] == "gold":
             columns = node["columns"].values()
             types = {column["name"]: column["data_type"] for column in columns}
-            lake.sql(f"create view gold.{node['name']} as {no_rows(types)}")
+            lake.sql(f"create view gold.{node['alias']} as {no_rows(types)}")
     views = {
         f"{layer}.{view}"
         for layer in ("silver", "gold")

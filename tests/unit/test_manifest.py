@@ -157,7 +157,7 @@ def test_odd_values_of_the_source_are_warnings(manifest: dict[str, Any]) -> None
 EXPOSURES = {
     "quicksight_dashboard": [
         "bronze.cdc_events stg_orders orders order_items",
-        "revenue_by_customer revenue_by_month",
+        "gold_order_items revenue_by_customer revenue_by_month",
     ],
     "dashboard": [
         "bronze.cdc_events bronze.customers bronze.products bronze.rejected_events",

@@ -39,6 +39,11 @@ from cdc_lakehouse.serving.quicksight.publish import explained, publish
     "--work-group", metavar="NAME", default="primary", help="Athena's work group."
 )
 @click.option(
+    "--role",
+    metavar="ARN",
+    help="The role that QuickSight takes for the queries, in place of the account's.",
+)
+@click.option(
     "--spice",
     "is_spice",
     is_flag=True,

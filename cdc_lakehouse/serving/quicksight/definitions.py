@@ -36,8 +36,9 @@ class Target:
     ``account`` is 12 digits. ``region`` is that of Athena's tables. ``principal`` is the
     ARN of the QuickSight user or group that owns the resources; it names the region in
     which the account keeps its users, which may be another one. ``prefix`` stands before
-    ``_gold`` in the name of the Glue database. With ``is_spice`` QuickSight keeps a copy
-    of the data; otherwise every look at the dashboard is a query.
+    ``_gold`` in the name of the Glue database. ``role`` is the ARN of the role that the
+    queries have, in place of the account's role for QuickSight. With ``is_spice``
+    QuickSight keeps a copy of the data; otherwise every look at the dashboard is a query.
 
     Raises:
         UserError: a value is malformed; the message says which, and how it should look.
@@ -48,6 +49,7 @@ class Target:
     principal: str
     prefix: str = "lake"
     work_group: str = "primary"
+    role: str | None = None
     is_spice: bool = False
 
     def __post_init__(self) -> None:
@@ -73,6 +75,12 @@ class Target:
                 self.work_group,
                 r"[a-zA-Z0-9._-]{1,128}",
                 "the name of a work group of Athena",
+            ),
+            (
+                "role",
+                self.role or f"arn:aws:iam::{self.account}:role/of-the-account",
+                rf"arn:aws[a-z-]*:iam::{self.account}:role/.+",
+                "the ARN of a role of the account",
             ),
         ]:
             if not re.fullmatch(pattern, value):
@@ -123,10 +131,14 @@ def definitions(target: Target) -> Definitions:
     if not target.is_spice:
         for data_set in data_sets:
             _drop_sub_types(data_set)
+    data_source = _read(FOLDER / "data_source.json", target)
+    if target.role is not None:
+        athena = data_source["DataSourceParameters"]["AthenaParameters"]
+        athena["RoleArn"] = target.role
     dashboard = _read(FOLDER / "dashboard.json", target)
     dashboard["VersionDescription"] = _digest(dashboard)
     return Definitions(
-        data_source=_read(FOLDER / "data_source.json", target),
+        data_source=data_source,
         data_sets=data_sets,
         dashboard=dashboard,
     )
