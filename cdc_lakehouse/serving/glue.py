@@ -111,9 +111,13 @@ class Lake:
         Raises:
             UserError: it cannot be read.
         """
-        place = f"warehouse/{relation.schema}.db/{relation.name}"
-        key = "/".join([*self._folders, place])
-        if not self._exists(f"{key}/.hoodie/hoodie.properties"):
+        # The catalogue may have a schema at the layer's folder, whatever its name is.
+        for folder in (relation.schema, relation.layer):
+            place = f"warehouse/{folder}.db/{relation.name}"
+            key = "/".join([*self._folders, place])
+            if self._exists(f"{key}/.hoodie/hoodie.properties"):
+                break
+        else:
             return []
         opened = open_table(f"{self.location}/{place}")
         settings = opened.hudi_options()
@@ -173,13 +177,24 @@ class Catalogue:
         self.is_dry = is_dry
 
     def create_database(self, name: str) -> bool:
-        """Make a database where there is none; whether there was none."""
+        """Make a database where there is none; whether there was none.
+
+        Raises:
+            UserError: it is another lake's.
+        """
         try:
-            self.client.get_database(Name=name)
+            found = self.client.get_database(Name=name)["Database"]
         except self.client.exceptions.EntityNotFoundException:
             if not self.is_dry:
-                self.client.create_database(DatabaseInput={"Name": name})
+                own = {"Name": name, "Parameters": {MARK: self.lake}}
+                self.client.create_database(DatabaseInput=own)
             return True
+        owner = found.get("Parameters", {}).get(MARK, self.lake)
+        if owner != self.lake:
+            raise UserError(
+                f"Glue has a database of this name, of the lake at {owner}: choose other"
+                " databases with --prefix"
+            )
         return False
 
     def put(self, table: Table) -> list[str]:

@@ -73,7 +73,6 @@ def start(hold_back: int | None, **ports: int | None) -> None:
     click.echo(f"psql, as its owner: {stack.psql_command()}")
     click.echo(
         f"next: python -m ingest kafka --bootstrap-servers {stack.bootstrap_servers}"
-        " --topics lab/stack/topics.toml --topic demo.datalake.cdc_events"
     )
 
 

@@ -20,8 +20,8 @@ import json
 
 import pytest
 
-from ingest.topics import TOPICS_FILE
 from tests.conftest import NewLake
+from tests.support.lake import TOPICS_FILE
 from tests.support.records import START_MS, Record, flattened, record
 from tests.support.scenario import Scenario, customer, order, product
 

@@ -17,7 +17,7 @@ import pytest
 
 from cdc_lakehouse.log import quoted
 from ingest.batches import VARIABLE
-from ingest.topics import TOPICS_FILE, Topics
+from ingest.topics import Topics
 from tests.support.bad_records import (
     FLAT,
     Case,
@@ -31,7 +31,7 @@ from tests.support.bad_records import (
     texts,
     truncations,
 )
-from tests.support.lake import Ingested, Lake
+from tests.support.lake import TOPICS_FILE, Ingested, Lake
 from tests.support.parser import KafkaRecord, Text, classify, decode
 from tests.support.records import TOPIC, Row, envelope, flattened, record
 

@@ -33,7 +33,7 @@ def territory(op: str, territory_id: str, lsn: int) -> Record:
 
 def test_a_key_of_two_columns_is_their_values_joined(new_lake: NewLake) -> None:
     """A dash within a value makes another key; one that is not whole is rejected."""
-    lake = new_lake(PROJECT / "lab/stack/topics.toml")
+    lake = new_lake(PROJECT / "topics.toml")
     lake.build(
         [
             *(line("c", 1, 11, 10, 5), line("c", 1, 12, 20, 6), line("c", 11, 1, 30, 7)),

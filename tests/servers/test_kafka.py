@@ -18,12 +18,11 @@ from typing import IO
 
 import pytest
 
-from ingest.topics import TOPICS_FILE
 from lab.stack.broker import Broker
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.kafka import Kafka
-from tests.support.lake import Ingested, Lake
+from tests.support.lake import TOPICS_FILE, Ingested, Lake
 from tests.support.ports import free_port
 from tests.support.project import PROJECT, replace_once
 from tests.support.records import TOPIC, flattened, record

@@ -125,9 +125,7 @@ class Work:
 
 def record_ingest(lake: Lake, folder: Path) -> Work:
     """Ingest what has landed in the lake, and keep what a kill would leave of it."""
-    arguments = ["files", str(lake.landing)]
-    if lake.topics is not None:
-        arguments += ["--topics", str(lake.topics)]
+    arguments = ["files", str(lake.landing), "--topics", str(lake.topics)]
     lake.release()  # it starts without a metastore open, as a new process does
     lake.spark.ask("record", str(folder), "ingest", [arguments], False)
     return Work(

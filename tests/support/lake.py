@@ -25,6 +25,8 @@ from tests.support.project import PROJECT
 from tests.support.records import Record, Row
 from tests.support.tables import Tables
 
+TOPICS_FILE = Path(__file__).with_name("topics.toml")
+
 
 @dataclass
 class Ingested:
@@ -152,7 +154,7 @@ class Lake:
     Args:
         spark: what works on it.
         parked: its folder while it is not at the place.
-        topics: the topics file, where it is not the project's.
+        topics: the topics file, where it is not that of most tests.
         generates_code: whether Spark generates code for its queries, as it does for users.
     """
 
@@ -161,7 +163,7 @@ class Lake:
     ) -> None:
         self.spark = spark
         self.parked = parked
-        self.topics = topics
+        self.topics = topics or TOPICS_FILE
         self.generates_code = generates_code
         self._files = 0
 
@@ -200,16 +202,15 @@ class Lake:
     def ingest(self, *arguments: str) -> Ingested:
         """``python -m ingest files``, of the landing folder where no path is given."""
         paths = list(arguments) or [str(self.landing)]
-        topics = [] if self.topics is None else ["--topics", str(self.topics)]
-        return self._ingest("files", *paths, *topics)
+        return self._ingest("files", "--topics", str(self.topics), *paths)
 
     def ingest_kafka(self, *arguments: str) -> Ingested:
         """``python -m ingest kafka``."""
-        return self._ingest("kafka", *arguments)
+        return self._ingest("kafka", "--topics", str(self.topics), *arguments)
 
     def retry_rejected(self, *arguments: str) -> Ingested:
         """``python -m ingest retry``."""
-        return self._ingest("retry", *arguments)
+        return self._ingest("retry", "--topics", str(self.topics), *arguments)
 
     def status(self, *arguments: str) -> Ingested:
         """``python -m ingest status``."""

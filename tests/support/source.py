@@ -14,7 +14,7 @@ from tests.support.project import PROJECT
 from tests.support.records import Row
 
 QUESTIONS = Path(__file__).parent / "source_sql"
-TOPICS_FILE = PROJECT / "lab/stack/topics.toml"
+TOPICS_FILE = PROJECT / "topics.toml"
 
 # Each silver table, with the source table and the columns of its key.
 SILVER = {

@@ -10,8 +10,8 @@ import difflib
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from deploy.aws import entry
-from deploy.package import ARCHIVE
+from deploy.package import ARCHIVE, FILES
+from ingest.topics import read_topics
 from tests.support.aws import Aws, documented_policy
 from tests.support.cloudformation import STACKS, Properties, Stacks, template
 from tests.support.project import PROJECT
@@ -123,7 +124,7 @@ def summary(stacks: Stacks) -> str:
         "timer": [rule["ScheduleExpression"], rule["State"]],
     }
     text = yaml.safe_dump(json.loads(json.dumps(content)), width=1000)
-    return re.sub(r"JobRole-\w+", "JobRole-ID", text).replace(stacks.lake, "lake")
+    return re.sub(r"(JobRole-|key/)[\w-]+", r"\1ID", text).replace(stacks.lake, "lake")
 
 
 def test_what_the_stacks_are(
@@ -168,11 +169,19 @@ def test_bucket_is_private_and_never_loses_the_lake() -> None:
 
 
 def test_parts_fit_each_other(stacks: Stacks, direct: Stacks) -> None:
-    """The package's place, the largest message, topics, offsets; Kafka admits by IAM."""
+    """The package's place, the largest message, offsets, schemas; Kafka admits by IAM."""
     (application,) = resources("jobs", "AWS::EMRServerless::Application")
     (defaults,) = application["RuntimeConfiguration"]
     place = defaults["Properties"]["spark.submit.pyFiles"]["Fn::Sub"][0]
     assert place == f"s3://${{Bucket}}/package/{ARCHIVE}"
+    schema = defaults["Properties"]["spark.emr-serverless.driverEnv.LAKE_SCHEMA"]["Fn::Sub"]
+    databases = {
+        one["DatabaseInput"]["Name"]["Fn::Sub"]: one["DatabaseInput"].get("LocationUri")
+        for one in resources("storage", "AWS::Glue::Database")
+    }
+    for layer in ("bronze", "staging", "silver", "gold"):
+        place = {"Fn::Sub": f"s3://${{Bucket}}/lake/warehouse/{layer}.db"}
+        assert databases[f"{schema}_{layer}"] == place
     (configuration,) = resources("streaming", "AWS::MSK::Configuration")
     settings = configuration["ServerProperties"]["Fn::Sub"].split()
     sizes = [
@@ -184,16 +193,49 @@ def test_parts_fit_each_other(stacks: Stacks, direct: Stacks) -> None:
         "Sasl": {"Iam": {"Enabled": True}},
         "Unauthenticated": {"Enabled": False},
     }
-    topics = set(tomllib.loads((PROJECT / "topics.toml").read_text())["topics"])
-    command, _, words = steps(direct)["ingest"].partition(" --topic ")
-    assert set(words.split()) == topics
-    assert (PROJECT / command.rpartition(" ")[2]).is_file()
-    _, *queries = stacks.resolved["AWS::CloudWatch::Alarm"]["SinkLag"]["Metrics"]
-    watched = [dimensions(query["MetricStat"]["Metric"]) for query in queries]
-    assert {one["Topic"] for one in watched} == topics
+    assert (PROJECT / steps(direct)["ingest"].rpartition(" ")[2]).is_file()
     workers = resources("connectors", "AWS::KafkaConnect::WorkerConfiguration")
     texts = [one["PropertiesFileContent"]["Fn::Base64"]["Fn::Sub"] for one in workers]
     assert len({*re.findall(r"^offset\.storage.*", "\n".join(texts), re.MULTILINE)}) == 2
+
+
+def test_run_ingests_what_the_connectors_send(stacks: Stacks, direct: Stacks) -> None:
+    """The sink takes each topic of the sources, and the packaged file lists it."""
+    configs = [config for _, config in connectors(stacks)]
+    sent = {
+        f"{config['topic.prefix']}.{table}"
+        for config in configs
+        for table in config.get("table.include.list", "").split(",")
+        if table
+    }
+    (pattern,) = (each["topics.regex"] for each in configs if "topics.regex" in each)
+    assert [topic for topic in sent if not re.fullmatch(pattern, topic)] == []
+    for commands in (steps(stacks), steps(direct)):
+        assert "--topic" not in commands["ingest"]
+    assert "topics.toml" in FILES
+    assert sent == read_topics(PROJECT / "topics.toml").tables.keys()
+
+
+def test_source_replicates_and_is_closed(stacks: Stacks) -> None:
+    """Its secret has what the connectors ask for; no template has a password."""
+    (group,) = resources("source", "AWS::RDS::DBClusterParameterGroup")
+    assert group["Parameters"]["rds.logical_replication"] == "1"
+    (cluster,) = resources("source", "AWS::RDS::DBCluster")
+    assert cluster.items() >= {
+        *(("DeletionProtection", True), ("ManageMasterUserPassword", True)),
+        ("StorageEncrypted", True),
+    }
+    (instance,) = resources("source", "AWS::RDS::DBInstance")
+    assert instance["PubliclyAccessible"] is False
+    (ingress,) = resources("source", "AWS::EC2::SecurityGroupIngress")
+    (egress,) = resources("source", "AWS::EC2::SecurityGroupEgress")
+    assert ingress["SourceSecurityGroupId"] == egress["GroupId"]
+    assert ingress["GroupId"] == egress["DestinationSecurityGroupId"]
+    (secret,) = resources("source", "AWS::SecretsManager::Secret")
+    made = secret["GenerateSecretString"]
+    keys = {*json.loads(made["SecretStringTemplate"]["Fn::Sub"])}
+    asked = re.findall(r"source:(\w+)}", json.dumps(connectors(stacks)))
+    assert {*keys, made["GenerateStringKey"]} == {*asked}
 
 
 # Rights
@@ -258,6 +300,32 @@ def test_no_right_is_wider_than_it_must_be(stacks: Stacks, direct: Stacks) -> No
     for role in stacks.resolved["AWS::IAM::Role"].values():
         (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
         assert statement["Condition"]["StringEquals"] == {"aws:SourceAccount": ACCOUNT}
+
+
+@pytest.mark.parametrize("layer", ["bronze", "silver", "gold"])
+def test_analysts_read_gold_alone(layer: str, stacks: Stacks) -> None:
+    """And QuickSight's role, which has the same policy."""
+    glue, folder = f"arn:aws:glue:us-east-1:{ACCOUNT}", f"lake/warehouse/{layer}.db/orders/"
+    asked = {
+        "s3:GetObject": f"arn:aws:s3:::{BUCKET}/{folder}1.parquet",
+        "s3:ListBucket": f"arn:aws:s3:::{BUCKET}",
+        "glue:GetTable": f"{glue}:table/lake_{layer}/orders",
+        "glue:GetDatabase": f"{glue}:database/lake_{layer}",
+        "glue:GetTables": f"{glue}:table/lake_spark_{layer}/orders",
+    }
+    allowed = {
+        right.action
+        for right in rights(stacks)
+        if right.owner in ("AnalystPolicy", "QuickSightRole")
+        and fnmatchcase(asked.get(right.action, ""), right.resource)
+        and any(
+            fnmatchcase(folder, prefix)
+            for prefix in right.condition.get("StringLike", {}).get("s3:prefix", "*")
+        )
+    }
+    assert allowed == (asked.keys() - {"glue:GetTables"} if layer == "gold" else set())
+    role = stacks.resolved["AWS::IAM::Role"]["QuickSightRole"]
+    assert role["ManagedPolicyArns"] == [stacks.outputs["AnalystPolicy"]]
 
 
 def test_job_may_do_what_serving_glue_needs(stacks: Stacks) -> None:

@@ -16,6 +16,7 @@ from syrupy.assertion import SnapshotAssertion
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.serving.glue import Catalogue, Lake, Table, glue_type
+from cdc_lakehouse.serving.manifest import Relation
 from tests.support.aws import Aws, dbt_manifest, documented_policy
 from tests.unit.conftest import Cli
 
@@ -139,6 +140,25 @@ def test_table_of_others_is_left_alone(owner: dict[str, str], aws: Aws) -> None:
         database.put(order_id="bigint")
     assert database.stored() == before
     assert database.catalogue.leftovers(database.name, set()) == []
+
+
+def test_database_of_another_lake_is_left_alone(database: Database) -> None:
+    there = Catalogue("s3://lake/there", is_dry=False)
+    with pytest.raises(UserError, match="of the lake at s3://lake/here: choose other"):
+        there.create_database(database.name)
+
+
+def test_schema_may_be_at_the_folder_of_its_layer(
+    aws: Aws, arguments: list[str], tmp_path: Path
+) -> None:
+    """As in Glue, where the schemas of all lakes have names of their own."""
+    place = f"{tmp_path.name}/warehouse/gold.db/sales"
+    key = f"{place}/.hoodie/hoodie.properties"
+    aws.client("s3").put_object(Bucket="lake", Key=key, Body=MERGE_ON_READ.encode())
+    relation = Relation("gold", "shop_spark_gold", "sales", "", {})
+    tables = Lake(f"s3://lake/{tmp_path.name}").tables(relation, "shop")
+    found = {table.definition["StorageDescriptor"]["Location"] for table in tables}
+    assert found == {f"s3://lake/{place}"}
 
 
 def test_partitions_are_added(database: Database) -> None:

@@ -103,5 +103,5 @@ def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
 def test_port_that_is_taken_is_named() -> None:
     with socket.create_server(("0.0.0.0", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"cannot serve metrics at port {port}"):
+        with pytest.raises(UserError, match=f"metrics at 127.0.0.1:{port}"):
             metrics.serve("127.0.0.1", port)
