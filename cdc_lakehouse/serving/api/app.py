@@ -36,6 +36,7 @@ answers_given = Counter(
 
 DESCRIPTION = """
 Each endpoint is a table of gold, or a question over such tables, and answers with rows.
+Where a key is needed, the button *Authorize* takes it, `Authorization: Bearer …` elsewhere.
 
 - **Filter** by a column's name, `?country=Germany`, or by its range, both ends included:
   `?order_month.min=1997-01-01&order_month.max=1997-12-01`.
@@ -100,18 +101,6 @@ def create_app(
     async def root() -> Response:
         return RedirectResponse("docs")
 
-    @app.get("/health", tags=["operation"], responses={503: {"description": ERRORS[503]}})
-    def health() -> dict[str, str]:
-        """Whether the lake can be read."""
-        for question in questions[:1]:
-            answers.commits(question)
-        return {"status": "ok"}
-
-    @app.get("/metrics", tags=["operation"], dependencies=protected)
-    def metrics() -> Response:
-        """What Prometheus scrapes."""
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
-
     for question in questions:
         folder, _, name = question.path.partition("/")
         app.get(
@@ -124,6 +113,19 @@ def create_app(
             response_model=_page_model(question),
             responses={code: {"description": text} for code, text in ERRORS.items()},
         )(_endpoint(question, answers, max_rows))
+
+    @app.get("/health", tags=["operation"], responses={503: {"description": ERRORS[503]}})
+    def health() -> dict[str, str]:
+        """Whether the lake can be read."""
+        for question in questions[:1]:
+            answers.commits(question)
+        return {"status": "ok"}
+
+    @app.get("/metrics", tags=["operation"], dependencies=protected)
+    def metrics() -> Response:
+        """What Prometheus scrapes."""
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
     return app
 
 
