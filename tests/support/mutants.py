@@ -45,6 +45,7 @@ VALUE = re.compile(
 BRANCH = re.compile(r"\bwhen\b|\bcase\b|\bthen\b|\bend\b")
 # Comments, the range of a window, assignments, names of arguments, and what people read.
 LEFT_ALONE = re.compile(
+    r"""(['"])[; ]*(?:it|setting|the)\b[^'"\n]*\1|"""
     r"\{#.*?#\}|\bbetween\b[^\n]*?\band\b|\{%-? set [`\w.,() ]+ = |\bmerge into\b[^\n]*"
     r"|(?:exceptions\.\w+|errors\.append)\((?:[^{}]|\{(?!%))*?\)"
     r" *(?:\}\}|(?:if \w+ )?-?%\})|do log\((?:[^{}]|\{(?!%))*?\) -?%\}",
