@@ -53,6 +53,8 @@ class SourceDatabase:
         self.connectors.append(name)
         self.stack.connect.ask("PUT", f"/connectors/{name}/config", configuration)
         wait_until(self._is_streaming, 120, f"the connector {name} does not stream", 0.2)
+        # A slot is active before its snapshot has ended.
+        self.wait_until_caught_up()
 
     def _is_streaming(self) -> bool:
         states = self.stack.connect.states()
