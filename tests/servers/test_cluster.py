@@ -31,6 +31,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 NAME = "on_cluster"
 LANDING = f"s3a://{BUCKET}/landing"
+# The three that the landing files are of.
+TOPICS = str(PROJECT / "tests/support/topics.toml")
 CAPTURES = sorted(EVENTS.glob("*.jsonl.gz"))
 # When a row was written, which is another time in each lake.
 TIMES = ("ingested_at", "ingest_batch")
@@ -153,7 +155,7 @@ def has_begun(cluster: Cluster) -> bool:
 def built(cluster: Cluster) -> Cluster:
     """The lake after two ingests and two builds; the second build lost a worker."""
     places = [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
-    ingest = ("ingest", "files", f"{LANDING}/part-*")
+    ingest = ("ingest", "files", f"{LANDING}/part-*", "--topics", TOPICS)
     parts = {capture: halves(lines(capture)) for capture in CAPTURES}
     for capture, (first, _) in parts.items():
         upload(cluster, f"part-0-{capture.name}", first)
@@ -228,7 +230,7 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
     environment.pop("PYTHONPATH", None)
     said = ""
     for command in (
-        ("ingest", "files", f"{LANDING}/all-*"),
+        ("ingest", "files", f"{LANDING}/all-*", "--topics", TOPICS),
         ("dbt", "run", "-s", "+revenue_by_customer"),
     ):
         done = subprocess.run(
