@@ -22,9 +22,10 @@ from botocore.exceptions import ClientError
 from cdc_lakehouse.command import STYLE, complain, version
 from cdc_lakehouse.errors import DONE, UserError
 from cdc_lakehouse.serving.aws import aws_errors, user_error
+from cdc_lakehouse.serving.gold import find_place
 from cdc_lakehouse.serving.manifest import Manifest, Relation, catalogue_options
 from cdc_lakehouse.storage.place import lake_root
-from cdc_lakehouse.storage.tables import open_table, schema_of
+from cdc_lakehouse.storage.tables import list_folder, open_table, schema_of
 
 # Says which lake's a table is; one that lacks it is not this command's to update.
 MARK = "cdc_lakehouse"
@@ -99,9 +100,7 @@ class Lake:
             raise UserError(
                 f"LAKE_ROOT is {root}: Glue is for a lake on S3 (s3a://bucket/folder)"
             )
-        self.bucket, self._folders = parts[0], parts[1:]
         self.location = f"s3://{'/'.join(parts)}"
-        self.client = boto3.client("s3")
 
     def tables(self, relation: Relation, prefix: str) -> list[Table]:
         """A table as it is now, of merge-on-read one for each way to read it.
@@ -111,15 +110,11 @@ class Lake:
         Raises:
             UserError: it cannot be read.
         """
-        # The catalogue may have a schema at the layer's folder, whatever its name is.
-        for folder in (relation.schema, relation.layer):
-            place = f"warehouse/{folder}.db/{relation.name}"
-            key = "/".join([*self._folders, place])
-            if self._exists(f"{key}/.hoodie/hoodie.properties"):
-                break
-        else:
+        place = find_place(self.location, relation.schemas, relation.name)
+        if place is None:
             return []
-        opened = open_table(f"{self.location}/{place}")
+        folder = f"{self.location}/{place}"
+        opened = open_table(folder)
         settings = opened.hudi_options()
         partition = settings.get("hoodie.table.partition.fields")
         columns = [
@@ -133,12 +128,12 @@ class Lake:
             "PartitionKeys": [_column(relation, partition, "string")] if partition else [],
             "StorageDescriptor": {
                 "Columns": columns,
-                "Location": f"{self.location}/{place}",
+                "Location": folder,
                 **FORMAT,
             },
             "Parameters": {**PARAMETERS, MARK: self.location},
         }
-        partitions = tuple(self._partitions(f"{key}/{partition}=")) if partition else ()
+        partitions = tuple(list_folder(f"{folder}/{partition}=")) if partition else ()
         named = {relation.name: definition}
         if settings.get("hoodie.table.type") == "MERGE_ON_READ":
             named = {
@@ -149,18 +144,6 @@ class Lake:
             Table(f"{prefix}_{relation.layer}", {"Name": name, **each}, partitions)
             for name, each in named.items()
         ]
-
-    def _exists(self, key: str) -> bool:
-        found = self.client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
-        return bool(found["KeyCount"])
-
-    def _partitions(self, key: str) -> Iterator[str]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=key, Delimiter="/"
-        )
-        for page in pages:
-            for folder in page.get("CommonPrefixes", ()):
-                yield folder["Prefix"].rstrip("/").rpartition("/")[2]
 
 
 class Catalogue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,14 +31,33 @@ def find_table(lake: Path | str, name: str) -> HudiTable | None:
         name: the table's, with its layer.
     """
     layer, _, table = name.partition(".")
-    place = f"warehouse/{layer}.db/{table}"
-    if isinstance(lake, str):
-        properties = f"{lake}/{place}/.hoodie/hoodie.properties"
-        return open_table(f"{lake}/{place}") if list_folder(properties) else None
-    folder = lake.absolute() / place
-    if not (folder / ".hoodie" / "hoodie.properties").exists():
-        return None
-    return open_table(str(folder))
+    place = find_place(lake, [layer], table)
+    return None if place is None else table_at(lake, place)
+
+
+def table_at(lake: Path | str, place: str) -> HudiTable:
+    """The table at a place of a lake (see ``find_place``)."""
+    return open_table(f"{lake if isinstance(lake, str) else lake.absolute()}/{place}")
+
+
+def find_place(lake: Path | str, schemas: Sequence[str], table: str) -> str | None:
+    """Where a table is in a lake; None where it is not written yet.
+
+    Args:
+        lake: its folder, or its ``s3://`` URL.
+        schemas: whose folder it may be in, the first one first.
+        table: its name.
+    """
+    for schema in schemas:
+        place = f"warehouse/{schema}.db/{table}"
+        properties = f"{place}/.hoodie/hoodie.properties"
+        if isinstance(lake, str):
+            is_there = bool(list_folder(f"{lake}/{properties}"))
+        else:
+            is_there = (lake / properties).exists()
+        if is_there:
+            return place
+    return None
 
 
 def table_names(lake: Path | str, layer: str) -> list[str]:

@@ -62,6 +62,11 @@ class Relation:
     description: str
     columns: dict[str, str]
 
+    @property
+    def schemas(self) -> list[str]:
+        """Whose folder it may be in: a catalogue may have a schema at the layer's."""
+        return list(dict.fromkeys((self.schema, self.layer)))
+
 
 @dataclass(frozen=True)
 class Analysis:

@@ -122,6 +122,20 @@ def rows(answer: requests.Response) -> list[dict[str, Any]]:
     return found
 
 
+def test_schema_may_be_at_the_folder_of_its_layer(
+    lake: Tables, manifest: dict[str, Any]
+) -> None:
+    """As on AWS, where the catalogue has schemas of all lakes."""
+    nodes = {
+        key: {**node, "schema": f"lake_spark_{node['schema']}"}
+        for key, node in manifest["nodes"].items()
+        if node["resource_type"] == "model"
+    }
+    with serving(lake.folder, Manifest({**manifest, "nodes": nodes})) as ask:
+        found = rows(ask("gold/revenue_by_month"))
+    assert len(found) == len(lake.rows("gold.revenue_by_month")) > 0
+
+
 def test_tables_and_analyses_are_answered(lake: Tables, project: Manifest) -> None:
     left_out: list[str] = []
     asked = questions_of(project, lake.folder, "lake", left_out.append)
@@ -179,7 +193,7 @@ def test_page_describes_what_can_be_asked(lake: Tables, project: Manifest) -> No
 
 def test_values_are_parameters_of_their_types() -> None:
     columns = tuple(Column(field.name, field.type, "") for field in TYPES.schema)
-    question = Question("gold/x", "", "select * from lake_gold.x", False, {}, columns)
+    question = Question("gold/x", "", "select * from lake_gold.x", False, {}, {}, columns)
 
     def ids(*filters: tuple[str, str, Any], order: tuple[str, ...] = ()) -> list[int]:
         sql, values = question.statement(filters, order, 0, 9)
@@ -257,7 +271,7 @@ def test_a_question_that_many_ask_runs_once(lake: Tables, project: Manifest) -> 
 def test_time_and_waiting_are_limited(lake: Tables, project: Manifest) -> None:
     columns = (Column("n", pa.int64(), ""),)
     endless = "select count(*) as n from range(10000000) as a, range(10000000) as b"
-    question = Question("gold/x", "", endless, False, {}, columns)
+    question = Question("gold/x", "", endless, False, {}, {}, columns)
     with pytest.raises(TimeoutError):
         answer_here(lake.folder, question, question.statement((), (), 0, 1), 0.2)
     go = threading.Event()

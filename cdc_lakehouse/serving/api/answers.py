@@ -81,8 +81,8 @@ class Answers:
             TransientError: one has none, or they cannot be listed.
         """
         found = {}
-        for relation in question.tables.values():
-            place = f"warehouse/{relation.schema}.db/{relation.name}"
+        for name, relation in question.tables.items():
+            place = question.places[name]
             try:
                 with aws_errors():
                     period = int(time.monotonic() // SECONDS_OF_CREDENTIALS)

@@ -154,7 +154,7 @@ def _endpoint(
     parameters = _parameters_model(question, filters, max_rows)
 
     async def endpoint(
-        asked: Annotated[parameters, Query()],  # type: ignore[valid-type]
+        asked: Annotated[parameters, Query()],  # type: ignore[valid-type]  # made above
         if_none_match: Annotated[str, Header(description="A tag that is known.")] = "",
     ) -> Response:
         given: Any = asked

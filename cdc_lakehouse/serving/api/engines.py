@@ -16,7 +16,8 @@ from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.serving.api.questions import Question, Statement, duckdb_over
 from cdc_lakehouse.serving.athena import Athena
 from cdc_lakehouse.serving.aws import aws_errors
-from cdc_lakehouse.storage.tables import open_table, read_columns
+from cdc_lakehouse.serving.gold import table_at
+from cdc_lakehouse.storage.tables import read_columns
 
 Rows = Sequence[Sequence[Any]]
 # Runs a statement for at most so many seconds; raises UserError and TimeoutError.
@@ -43,11 +44,9 @@ def answer_here(
         seconds: how long it may take.
     """
     end = time.monotonic() + seconds
-    tables = {}
-    root = lake if isinstance(lake, str) else lake.absolute()
-    for name, relation in question.tables.items():
-        place = f"{root}/warehouse/{relation.schema}.db/{relation.name}"
-        tables[name] = read_columns(open_table(place))
+    tables = {
+        name: read_columns(table_at(lake, place)) for name, place in question.places.items()
+    }
     with duckdb_over(tables) as connection:
         alarm = threading.Timer(end - time.monotonic(), connection.interrupt)
         alarm.start()

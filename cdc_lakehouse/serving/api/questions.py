@@ -20,7 +20,7 @@ import duckdb
 import pyarrow as pa
 
 from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.serving.gold import find_table
+from cdc_lakehouse.serving.gold import find_place, table_at
 from cdc_lakehouse.serving.manifest import Analysis, Manifest, Relation
 from cdc_lakehouse.storage.tables import schema_of
 
@@ -63,6 +63,7 @@ class Question:
         sql: all rows of the answer.
         is_sorted: whether the SQL ends with an order of its own.
         tables: the relations that it reads, by their names there.
+        places: where these are in the lake.
         columns: those of the answer.
     """
 
@@ -71,6 +72,7 @@ class Question:
     sql: str
     is_sorted: bool
     tables: Tables
+    places: Mapping[str, str]
     columns: tuple[Column, ...]
 
     def statement(
@@ -139,8 +141,10 @@ def questions_of(
 def _of_table(lake: Path | str, prefix: str, relation: Relation, path: str) -> Question:
     tables = {f"{prefix}_gold.{relation.name}": relation}
     sql = "".join(f"select * from {name}" for name in tables)
-    columns = _columns(_schema(lake, relation), tables)
-    return Question(path, relation.description, sql, False, tables, columns)
+    places = _places(lake, tables)
+    [place] = places.values()
+    columns = _columns(schema_of(table_at(lake, place)), tables)
+    return Question(path, relation.description, sql, False, tables, places, columns)
 
 
 def _of_file(
@@ -149,7 +153,11 @@ def _of_file(
     sql = manifest.render(analysis.file, prefix)
     read = [manifest.model(name) for name in analysis.models]
     tables = {f"{prefix}_{each.layer}.{each.name}": each for each in read}
-    empty = {name: _schema(lake, each).empty_table() for name, each in tables.items()}
+    places = _places(lake, tables)
+    empty = {
+        name: schema_of(table_at(lake, place)).empty_table()
+        for name, place in places.items()
+    }
     with duckdb_over(empty) as connection:
         schema = connection.sql(f"select * from (\n{sql}\n)").to_arrow_table().schema
         parse = connection.execute("select json_serialize_sql(?)", [sql])
@@ -157,7 +165,7 @@ def _of_file(
     # A limit behind the order keeps to it; where the file has a limit, none can follow.
     is_sorted = [each["type"] for each in node["modifiers"]] == ["ORDER_MODIFIER"]
     columns = _columns(schema, tables)
-    return Question(path, analysis.description, sql, is_sorted, tables, columns)
+    return Question(path, analysis.description, sql, is_sorted, tables, places, columns)
 
 
 @contextmanager
@@ -178,11 +186,14 @@ def duckdb_over(
         yield connection
 
 
-def _schema(lake: Path | str, relation: Relation) -> pa.Schema:
-    table = find_table(lake, f"{relation.schema}.{relation.name}")
-    if table is None:
-        raise UserError(f"{relation.schema}.{relation.name} is not built yet")
-    return schema_of(table)
+def _places(lake: Path | str, tables: Tables) -> dict[str, str]:
+    found = {}
+    for name, relation in tables.items():
+        place = find_place(lake, relation.schemas, relation.name)
+        if place is None:
+            raise UserError(f"{relation.schema}.{relation.name} is not built yet")
+        found[name] = place
+    return found
 
 
 def _columns(schema: pa.Schema, tables: Tables) -> tuple[Column, ...]:
