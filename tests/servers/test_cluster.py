@@ -23,6 +23,7 @@ from lab.stack.postgres import find_binaries
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.aws import rows
+from tests.support.lake import TOPICS_FILE
 from tests.support.project import PROJECT, dbt, expected_revenue
 from tests.support.records import Row
 from tests.support.required import missing, required
@@ -31,8 +32,6 @@ pytestmark = pytest.mark.timeout(1200)
 
 NAME = "on_cluster"
 LANDING = f"s3a://{BUCKET}/landing"
-# The three that the landing files are of.
-TOPICS = str(PROJECT / "tests/support/topics.toml")
 CAPTURES = sorted(EVENTS.glob("*.jsonl.gz"))
 # When a row was written, which is another time in each lake.
 TIMES = ("ingested_at", "ingest_batch")
@@ -155,7 +154,7 @@ def has_begun(cluster: Cluster) -> bool:
 def built(cluster: Cluster) -> Cluster:
     """The lake after two ingests and two builds; the second build lost a worker."""
     places = [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
-    ingest = ("ingest", "files", f"{LANDING}/part-*", "--topics", TOPICS)
+    ingest = ("ingest", "files", f"{LANDING}/part-*", "--topics", str(TOPICS_FILE))
     parts = {capture: halves(lines(capture)) for capture in CAPTURES}
     for capture, (first, _) in parts.items():
         upload(cluster, f"part-0-{capture.name}", first)
@@ -230,7 +229,7 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
     environment.pop("PYTHONPATH", None)
     said = ""
     for command in (
-        ("ingest", "files", f"{LANDING}/all-*", "--topics", TOPICS),
+        ("ingest", "files", f"{LANDING}/all-*", "--topics", str(TOPICS_FILE)),
         ("dbt", "run", "-s", "+revenue_by_customer"),
     ):
         done = subprocess.run(

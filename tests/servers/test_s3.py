@@ -12,11 +12,10 @@ import pytest
 
 from lab.demo.landing import EVENTS, land, recorded
 from tests.support.aws import Aws, rows
+from tests.support.lake import TOPICS_FILE
 from tests.support.project import CAPTURES, PROJECT, expected_revenue
 from tests.support.trino_server import Trino
 
-# The three that the landing files are of.
-TOPICS = str(PROJECT / "tests/support/topics.toml")
 CUSTOMERS = "demo.datalake.customers"
 # In the layout of Confluent's sink: values only, the place in the name.
 CONFLUENT = f"confluent/topics/{CUSTOMERS}/partition=0/{CUSTOMERS}+0+0000000000.json.gz"
@@ -59,7 +58,7 @@ def test_from_landing_to_gold_and_trino(
     storage: dict[str, str], trino: Trino, tmp_path: Path
 ) -> None:
     build = f"run --target-path {tmp_path} --log-path {tmp_path}"
-    files = ("ingest", "files", "s3a://landing/lenses/", "--topics", TOPICS)
+    files = ("ingest", "files", "s3a://landing/lenses/", "--topics", str(TOPICS_FILE))
     output = run(storage, *files, "--then-build", build)
     assert "read 1023 records, wrote 1023 events, rejected 0" in output
     assert run(storage, *files).splitlines()[-1].startswith("read 0 records")
