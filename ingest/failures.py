@@ -26,7 +26,9 @@ _TRANSIENT = re.compile(
 )
 # An error of ours that a batch of a stream raised: Spark hands its trace on as text.
 _RAISED = re.compile(
-    rf"^lake\.errors\.({TransientError.__name__}|{UserError.__name__}): (.+)$", re.MULTILINE
+    rf"^{re.escape(UserError.__module__)}"
+    rf"\.({TransientError.__name__}|{UserError.__name__}): (.+)$",
+    re.MULTILINE,
 )
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from cdc_lakehouse.command import delayed_signals
-from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.errors import TransientError, UserError
 from cdc_lakehouse.spark import java
 from ingest.failures import explanation
 from tests.support.project import PROJECT
@@ -118,6 +119,14 @@ def test_spark_that_was_stopped_has_not_run_out_of_memory(
         monkeypatch.setattr("ingest.failures.is_ending", lambda found=is_ending: found)
         error = explanation(RuntimeError(text))
         assert (error.exit_code, message in str(error)) == (code, True)
+
+
+def test_error_of_ours_that_a_batch_raises_is_itself() -> None:
+    """Spark hands its trace on as text."""
+    for raised in (TransientError("a topic was recreated"), UserError("no such field")):
+        trace = "".join(traceback.format_exception(raised))
+        error = explanation(RuntimeError(f"An exception was raised by Python:\n{trace}"))
+        assert (error.exit_code, str(error)) == (raised.exit_code, str(raised))
 
 
 class Gone:
