@@ -216,8 +216,10 @@ def test_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_lock_of_a_dead_process_is_free(tmp_path: Path) -> None:
-    (tmp_path / "ingest.lock").write_text("99999999")
+@pytest.mark.parametrize("pid", [99_999_999, os.getppid()])
+def test_lock_of_a_dead_process_is_free(pid: int, tmp_path: Path) -> None:
+    """Also where another process has its number now."""
+    (tmp_path / "ingest.lock").write_text(str(pid))
     with exclusive_lock(str(tmp_path), "ingest"):
         assert (tmp_path / "ingest.lock").read_text() == str(os.getpid())
         with (

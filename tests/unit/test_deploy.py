@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,6 +213,7 @@ def test_run_ingests_what_the_connectors_send(stacks: Stacks, direct: Stacks) ->
     assert [topic for topic in sent if not re.fullmatch(pattern, topic)] == []
     for commands in (steps(stacks), steps(direct)):
         assert "--topic" not in commands["ingest"]
+        assert all(find_spec(command.split()[0]) for command in commands.values())
     assert "topics.toml" in FILES
     assert sent == read_topics(PROJECT / "topics.toml").tables.keys()
 
