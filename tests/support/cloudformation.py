@@ -26,6 +26,8 @@ RESOLVED: dict[str, tuple[str, ...]] = {
     "AWS::IAM::ManagedPolicy": (),
     "AWS::IAM::Policy": (),
     "AWS::IAM::Role": (),
+    "AWS::S3::Bucket": (),
+    "AWS::S3::BucketPolicy": (),
     "AWS::KafkaConnect::Connector": ("ConnectorName", "ConnectorConfiguration"),
     "AWS::StepFunctions::StateMachine": ("Definition",),
 }

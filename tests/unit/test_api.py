@@ -122,20 +122,6 @@ def rows(answer: requests.Response) -> list[dict[str, Any]]:
     return found
 
 
-def test_schema_may_be_at_the_folder_of_its_layer(
-    lake: Tables, manifest: dict[str, Any]
-) -> None:
-    """As on AWS, where the catalogue has schemas of all lakes."""
-    nodes = {
-        key: {**node, "schema": f"lake_spark_{node['schema']}"}
-        for key, node in manifest["nodes"].items()
-        if node["resource_type"] == "model"
-    }
-    with serving(lake.folder, Manifest({**manifest, "nodes": nodes})) as ask:
-        found = rows(ask("gold/revenue_by_month"))
-    assert len(found) == len(lake.rows("gold.revenue_by_month")) > 0
-
-
 def test_tables_and_analyses_are_answered(lake: Tables, project: Manifest) -> None:
     left_out: list[str] = []
     asked = questions_of(project, lake.folder, "lake", left_out.append)

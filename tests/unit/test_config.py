@@ -206,16 +206,6 @@ def test_command_that_selects_nodes_itself_is_recognised() -> None:
 # The lock of a lake
 
 
-def test_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    lake = f"{tmp_path}/file/lake"
-    with (
-        pytest.raises(UserError, match=f"cannot write below {lake}: Not a directory"),
-        exclusive_lock(lake, "ingest"),
-    ):
-        pass
-
-
 @pytest.mark.parametrize("pid", [99_999_999, os.getppid()])
 def test_lock_of_a_dead_process_is_free(pid: int, tmp_path: Path) -> None:
     """Also where another process has its number now."""

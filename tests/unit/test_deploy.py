@@ -107,7 +107,7 @@ def test_deletion_leaves_the_bucket_and_nothing_else(stacks: Stacks) -> None:
 
 
 def summary(stacks: Stacks) -> str:
-    """Rights, roles, steps, alarms; of connectors what is not as in their files."""
+    """Rights, roles, steps, alarms, the bucket; of connectors what their files lack."""
     subscribed = boto3.client("sns").list_subscriptions_by_topic(
         TopicArn=stacks.outputs["Alarms"]
     )
@@ -120,6 +120,8 @@ def summary(stacks: Stacks) -> str:
         },
         "steps": steps(stacks),
         "alarms": stacks.resolved["AWS::CloudWatch::Alarm"],
+        "bucket": stacks.resolved["AWS::S3::Bucket"],
+        "bucket's policy": stacks.resolved["AWS::S3::BucketPolicy"],
         "connectors": {name: changed(name, one) for name, one in connectors(stacks)},
         "told": [one["Endpoint"] for one in subscribed["Subscriptions"]],
         "timer": [rule["ScheduleExpression"], rule["State"]],
@@ -154,19 +156,6 @@ def changed(name: str, config: dict[str, str]) -> dict[str, str | None]:
     own = json.loads(file.read_text(encoding="utf-8"))
     keys = sorted(own.keys() | config)
     return {key: config.get(key) for key in keys if config.get(key) != own.get(key)}
-
-
-def test_bucket_is_private_and_never_loses_the_lake() -> None:
-    (bucket,) = resources("storage", "AWS::S3::Bucket")
-    assert list(bucket["PublicAccessBlockConfiguration"].values()) == [True] * 4
-    rules = bucket["LifecycleConfiguration"]["Rules"]
-    expiring = {rule["Prefix"] for rule in rules if "ExpirationInDays" in rule}
-    assert expiring == {"landing/", "athena/", "runs/", ".temp-upload/"}
-    (policy,) = resources("storage", "AWS::S3::BucketPolicy")
-    statements = policy["PolicyDocument"]["Statement"]
-    assert {statement["Effect"] for statement in statements} == {"Deny"}
-    conditions = [statement["Condition"] for statement in statements]
-    assert {"Bool": {"aws:SecureTransport": "false"}} in conditions
 
 
 def test_parts_fit_each_other(stacks: Stacks, direct: Stacks) -> None:
@@ -334,19 +323,6 @@ def test_job_may_do_what_serving_glue_needs(stacks: Stacks) -> None:
     statements = documented_policy("docs/serving.md")
     needed = {action for one in statements for action in listed(one["Action"])}
     assert needed <= {right.action for right in rights(stacks) if right.owner == "JobRole"}
-
-
-def dimensions(metric: Properties) -> dict[str, str]:
-    return {one["Name"]: one["Value"] for one in metric["Dimensions"]}
-
-
-def test_every_alarm_is_sent_and_is_on_a_metric_that_there_is(stacks: Stacks) -> None:
-    sent = entry.metrics(0, 1.0, "read 3 records, wrote 1 events, rejected 2, skipped 0\n")
-    for alarm in stacks.resolved["AWS::CloudWatch::Alarm"].values():
-        assert alarm["AlarmActions"] == [stacks.outputs["Alarms"]]
-        if alarm.get("Namespace") == entry.NAMESPACE:
-            assert alarm["MetricName"] in sent
-            assert dimensions(alarm)["Step"] in steps(stacks)
 
 
 # A run

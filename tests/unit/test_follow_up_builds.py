@@ -161,37 +161,6 @@ def test_ingest_without_a_build_does_not_import_dbt() -> None:
     assert ran.stdout == b"False\n"
 
 
-def test_first_build_has_the_project_that_was_parsed_while_spark_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    manifests: list[Any] = []
-    options: dict[str, Any] = {}
-    invoke = dbtRunner.invoke
-
-    def note(runner: dbtRunner, arguments: list[str], **given: Any) -> dbtRunnerResult:
-        if "parse" in arguments:
-            options.update(given)
-            return invoke(runner, arguments, **given)
-        manifests.append(runner.manifest)
-        return dbtRunnerResult(success=True)
-
-    monkeypatch.setattr(dbtRunner, "invoke", note)
-    build = Build(
-        f"run -s orders --vars '{{a: 1}}' --target-path {tmp_path} --log-path {tmp_path}",
-        retries=False,
-    )
-    build.parse_ahead()
-    assert build.run(set()) == 0
-    assert "model.cdc_lakehouse.orders" in manifests[0].nodes
-    # Parsed as the build would: other options would have it parse again.
-    assert options == {
-        "vars": {"a": 1},
-        "target_path": str(tmp_path),
-        "log_path": tmp_path,
-        "profiles_dir": "profiles",
-    }
-
-
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "settings"])
 def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path) -> None:
     output = "{type: spark, method: session, host: NA, schema: s}"

@@ -11,10 +11,8 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from py4j.protocol import Py4JNetworkError
 
 from cdc_lakehouse.command import delayed_signals
 from cdc_lakehouse.errors import TransientError, UserError
@@ -69,19 +67,6 @@ def test_start_that_hangs_is_ended_by_a_signal(
     assert not is_there(int(pid_file.read_text()))
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [(["cat"], 0), (["sh", "-c", "trap '' TERM; sleep 600"], -signal.SIGKILL)],
-)
-def test_java_ends_with_its_input_or_is_killed(
-    command: list[str], code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(java, "SECONDS_TO_END", 0.2 if code else 10)
-    process = subprocess.Popen(command, stdin=subprocess.PIPE)
-    java._end(process)
-    assert process.returncode == code
-
-
 @pytest.fixture
 def interruptible() -> Iterator[None]:
     """Ctrl-C is not ignored, as where the tests run in the background."""
@@ -127,18 +112,6 @@ def test_error_of_ours_that_a_batch_raises_is_itself() -> None:
         trace = "".join(traceback.format_exception(raised))
         error = explanation(RuntimeError(f"An exception was raised by Python:\n{trace}"))
         assert (error.exit_code, str(error)) == (raised.exit_code, str(raised))
-
-
-class Gone:
-    """A JVM that does not answer."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise Py4JNetworkError
-
-
-def test_jvm_that_does_not_answer_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(java, "SparkContext", SimpleNamespace(_jvm=Gone()))
-    assert java.is_ending()
 
 
 def test_user_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

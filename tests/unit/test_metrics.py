@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 import urllib.request
 from contextlib import suppress
 from unittest.mock import MagicMock
@@ -98,10 +97,3 @@ def test_topics_are_complete_where_all_of_their_partitions_are() -> None:
     assert complete_topics({"sources": [source]}) == {"all"}
     unknown = {"endOffset": None, "latestOffset": None}
     assert complete_topics({"sources": [unknown]}) == set()
-
-
-def test_port_that_is_taken_is_named() -> None:
-    with socket.create_server(("0.0.0.0", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"metrics at 127.0.0.1:{port}"):
-            metrics.serve("127.0.0.1", port)

@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,8 +21,6 @@ from cfnlint.api import ManualArgs, lint  # type: ignore[import-untyped]  # it h
 from syrupy.assertion import SnapshotAssertion
 
 from cdc_lakehouse.cli import main
-from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.serving.dashboard.content import NO_MONTH
 from cdc_lakehouse.serving.quicksight import publish as publishing
 from cdc_lakehouse.serving.quicksight.definitions import (
     FOLDER,
@@ -100,18 +97,6 @@ def test_values_never_become_json() -> None:
     assert "quicksight:*" not in permission["Actions"]
 
 
-def test_a_file_that_was_edited_badly_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cdc_lakehouse.serving.quicksight.definitions.FOLDER", tmp_path)
-    file = tmp_path / "data_set_x.json"
-    for text in ("{", '{"a": "${colour}"}'):
-        file.write_text(text)
-        said = "no placeholder is called" if "$" in text else "Expecting property name"
-        with pytest.raises(UserError, match=rf"data_set_x\.json: {said}"):
-            definitions(TARGET)
-
-
 def test_whatever_changes_in_the_dashboard_is_a_new_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,15 +164,6 @@ def test_visuals_read_columns_that_there_are() -> None:
     assert len(read) > 8
     for column in read:
         assert column["ColumnName"] in columns[column["DataSetIdentifier"]]
-
-
-def test_orders_without_a_date_are_no_month() -> None:
-    [group] = definitions(TARGET).dashboard["Definition"]["FilterGroups"]
-    [limit] = values(group, "TimeRangeFilter")
-    first = datetime.fromisoformat(limit["RangeMinimumValue"]["StaticValue"])
-    # A month later, so that no time zone brings it back.
-    assert (first.year, first.month) == (NO_MONTH.year, NO_MONTH.month + 1)
-    assert (limit["Column"]["ColumnName"], group["Status"]) == ("order_month", "ENABLED")
 
 
 def test_the_exposure_names_the_tables_and_the_dashboard(manifest: dict[str, Any]) -> None:
@@ -368,18 +344,6 @@ def test_a_malformed_option_is_named(cli: Cli) -> None:
     ]:
         said = cli("quicksight", *ARGUMENTS, option, value)
         assert (said.code, f"Error: {option} is " in said.err) == (2, True)
-
-
-def test_missing_credentials_are_said(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    said = cli("quicksight", *ARGUMENTS)
-    assert (said.code, "no AWS credentials found: log in anew" in said.err) == (1, True)
 
 
 def test_the_policy_allows_what_the_command_calls_and_no_more(account: Account) -> None:

@@ -123,6 +123,7 @@ def test_address_without_a_registry_is_no_unknown_id(
 
 
 def test_busy_registry_is_asked_again_and_a_refusal_is_final(server: FakeRegistry) -> None:
+    """One that is down is worth another run."""
     for status in (429, 500, 502, 503, 504, 400, 401, 403):
         server.asked.clear()
         server.answers["/schemas/ids/7"] = (status, "")
@@ -130,9 +131,6 @@ def test_busy_registry_is_asked_again_and_a_refusal_is_final(server: FakeRegistr
             Registry(server.url).schema(IdKind.FRAMED, 7)
         code, requests = (FAILED, 1) if status in (400, 401, 403) else (TRY_AGAIN, 4)
         assert (raised.value.exit_code, len(server.asked)) == (code, requests)
-
-
-def test_registry_that_is_down_is_worth_another_run(server: FakeRegistry) -> None:
     server.stop()
     with pytest.raises(UserError) as raised:
         Registry(server.url).schema(IdKind.FRAMED, 7)

@@ -8,20 +8,10 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.errors import UserError
-from lab.northwind import northwind
 from lab.northwind.__main__ import main
 from lab.stack.postgres import find_binaries
 from tests.support.project import PROJECT
 from tests.unit.conftest import Cli
-
-
-def test_order_rows_of_a_held_back_order() -> None:
-    order = northwind.order_rows(11075)
-    assert order.row["customer_id"] == "RICSU"
-    assert order.row["shipped_date"] is None
-    assert [line["product_id"] for line in order.lines] == ["2", "46", "76"]
-    with pytest.raises(UserError, match=r"Northwind has no order 1$"):
-        northwind.order_rows(1)
 
 
 def test_readme_has_every_option_and_variable(cli: Cli) -> None:

@@ -59,11 +59,6 @@ def write_stack(root: Path) -> Path:
     return write(root / "stack" / "postgres" / "data" / "PG_VERSION")
 
 
-def program(path: Path, script: str) -> Path:
-    write(path, f"#!/bin/sh\n{script}\n").chmod(0o755)
-    return path
-
-
 def test_a_foreign_folder_is_left_alone(root: Path, cli: Cli) -> None:
     """And what a first start left is removed."""
     file = write(root / "stack" / "docker" / "compose.yaml")
@@ -92,18 +87,6 @@ def test_database_whose_state_is_lost_or_damaged_is_left_alone(
     assert file.exists()
     assert main(["stop", "--remove"]) == 0
     assert not (root / "stack").exists()
-
-
-def test_stop_is_refused_during_a_start(root: Path, cli: Cli) -> None:
-    assert main(["stop", "--remove"]) == 0
-    assert not root.exists()
-    file = write_stack(root)
-    with exclusive_lock(str(root), "stack"):
-        for option in ([], ["--remove"]):
-            said = cli("stop", *option, main=main)
-            assert said.code == 75
-            assert f"another stack (process {os.getpid()})" in said.err
-    assert file.exists()
 
 
 def test_of_two_processes_one_downloads(
@@ -143,16 +126,6 @@ def test_reserved_port_is_its_servers() -> None:
             pass
 
 
-def test_port_that_is_taken_is_named(root: Path, cli: Cli) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-        said = cli("start", f"--connect-port={port}", main=main)
-        assert f"port {port}, wanted for connect, is in use" in said.err
-    said = cli("start", f"--kafka-port={port}", f"--connect-port={port}", main=main)
-    assert f"port {port} is wanted for kafka and for connect" in said.err
-    assert not (root / "stack").exists()
-
-
 def test_live_removes_nothing_below_an_older_run(root: Path, cli: Cli) -> None:
     file = write(root / "live" / "recording.mp4")
     said = cli(main=live.main)
@@ -175,7 +148,8 @@ def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
     make = (require_program("make", "make"), "-f", str(PROJECT / "Makefile"), "clean")
     environment = {**os.environ, "LAKE_ROOT": str(root)}
     for code, expected in ((1, stops[:1]), (0, stops)):
-        program(python, f'echo "$LAKE_ROOT $*" >> stopped-{code}\nexit {code}')
+        script = f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped-{code}\nexit {code}\n'
+        write(python, script).chmod(0o755)
         subprocess.run(make, cwd=tmp_path, env=environment, capture_output=True)
         assert (tmp_path / f"stopped-{code}").read_text().splitlines() == expected
         assert root.exists() == bool(code)
