@@ -83,10 +83,6 @@ class Stacks:
             self.resolved[body["Resources"][name]["Type"]][name] = properties
         self.outputs |= found
 
-    def delete(self) -> None:
-        for stack in reversed(STACKS):
-            self.client.delete_stack(StackName=f"{self.lake}-{stack}")
-
 
 def _asked(resources: dict[str, Properties]) -> Properties:
     """The properties of ``RESOLVED``, of the resources that their conditions allow."""

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 import requests
 import uvicorn
+from syrupy.assertion import SnapshotAssertion
 
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import TransientError
@@ -304,7 +305,11 @@ def test_who_may_ask(
 
 
 def test_athena_gets_parameters(
-    aws: Aws, lake: Tables, project: Manifest, monkeypatch: pytest.MonkeyPatch
+    aws: Aws,
+    lake: Tables,
+    project: Manifest,
+    monkeypatch: pytest.MonkeyPatch,
+    snapshot: SnapshotAssertion,
 ) -> None:
     """Of a lake on S3, whose commits decide there, too."""
     monkeypatch.setattr(athena, "SECONDS_BETWEEN_POLLS", 0)
@@ -322,22 +327,9 @@ def test_athena_gets_parameters(
     client = aws.client("athena")
     [query] = client.list_query_executions()["QueryExecutionIds"]
     ran = client.get_query_execution(QueryExecutionId=query)["QueryExecution"]
-    assert ran["Query"] == (
-        'select "order_month", "count_orders", "count_items", "revenue" from (\n'
-        "select * from lake_gold.revenue_by_month\n"
-        ') as answer where "order_month" >= ? and "revenue" <= ?'
-        ' order by "revenue" desc nulls last, "order_month" asc nulls last,'
-        ' "count_orders" asc nulls last, "count_items" asc nulls last\noffset ? limit ?'
-    )
-    assert ran["ExecutionParameters"] == ["date '1997-01-01'", "1000.5", "0", "101"]
     times = [NOON.astimezone(timezone(timedelta(hours=1))), NOON.replace(tzinfo=None)]
-    assert [literal(value) for value in ("x' or '1'='1", True, 1.5, *times)] == [
-        "'x'' or ''1''=''1'",
-        "true",
-        "1.5",
-        "timestamp '2026-01-01 12:00:00.000000'",
-        "timestamp '2026-01-01 12:00:00.000000'",
-    ]
+    literals = [literal(value) for value in ("x' or '1'='1", True, 1.5, *times)]
+    assert (ran["Query"], ran["ExecutionParameters"], literals) == snapshot
     running = {"QueryExecution": {"Status": {"State": "RUNNING"}}}
     monkeypatch.setattr(group.client, "get_query_execution", lambda **_: running)
     with pytest.raises(TimeoutError):

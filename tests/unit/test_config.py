@@ -212,8 +212,5 @@ def test_lock_of_a_dead_process_is_free(pid: int, tmp_path: Path) -> None:
     (tmp_path / "ingest.lock").write_text(str(pid))
     with exclusive_lock(str(tmp_path), "ingest"):
         assert (tmp_path / "ingest.lock").read_text() == str(os.getpid())
-        with (
-            (tmp_path / "ingest.lock").open("a") as other,
-            pytest.raises(BlockingIOError),
-        ):
+        with (tmp_path / "ingest.lock").open("a") as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)

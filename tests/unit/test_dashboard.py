@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from bs4 import BeautifulSoup
@@ -98,21 +97,6 @@ def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
     inputs = {name for parents in INPUTS.values() for name in parents}
     gold = {name for name in inputs if name.startswith("gold.")}
     assert gold | {f"gold.{name}" for name in ORDERS} == INPUTS.keys()
-
-
-def test_page_that_cannot_be_written(
-    lake: Tables, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The page of before stays, and nothing is left beside it."""
-    file = lake.folder / "dashboard.html"
-    file.write_text("the page of before")
-    no_space = OSError(28, "No space left on device")
-    monkeypatch.setattr(Path, "replace", Mock(side_effect=no_space))
-    assert main(["dashboard"]) == 1
-    said = capsys.readouterr().err
-    assert said == f"dashboard: cannot write {file}: No space left on device\n"
-    assert list(lake.folder.glob("dashboard*")) == [file]
-    assert file.read_text() == "the page of before"
 
 
 def test_page_is_an_object_of_the_lake(

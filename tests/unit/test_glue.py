@@ -280,8 +280,17 @@ def test_lake_of_which_no_table_can_be_read_is_an_error(
     ("second", "code"), [("ThrottlingException", 75), ("AccessDeniedException", 1)]
 )
 def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
-    second: str, code: int, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+    second: str, code: int, arguments: list[str], monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
+    """As where no server answers."""
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+    with monkeypatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL_S3", url)
+        said = cli("glue", *arguments)
+    assert said.code == 75
+    assert f'glue: Could not connect to the endpoint URL: "{url}' in said.err
     codes = ["ThrottlingException", second]
 
     def refuse(*_: object) -> NoReturn:
@@ -289,18 +298,6 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
 
     monkeypatch.setattr(Lake, "tables", refuse)
     assert main(["glue", *arguments]) == code
-
-
-def test_server_that_does_not_answer_is_worth_another_try(
-    arguments: list[str], monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-    said = cli("glue", *arguments)
-    assert said.code == 75
-    assert f'glue: Could not connect to the endpoint URL: "{url}' in said.err
 
 
 def test_prefix_that_is_no_name_is_refused() -> None:

@@ -166,14 +166,6 @@ def test_visuals_read_columns_that_there_are() -> None:
         assert column["ColumnName"] in columns[column["DataSetIdentifier"]]
 
 
-def test_the_exposure_names_the_tables_and_the_dashboard(manifest: dict[str, Any]) -> None:
-    exposure = manifest["exposures"]["exposure.cdc_lakehouse.quicksight_dashboard"]
-    assert set(exposure["depends_on"]["nodes"]) == {
-        gold_models(manifest)[table] for table in columns_of(TARGET)
-    }
-    assert exposure["url"] == URL.replace(REGION, "REGION")
-
-
 # The command
 
 

@@ -33,8 +33,7 @@ def test_missing_postgres_is_an_error_with_the_package_name(
 
 
 @pytest.mark.parametrize(
-    "setting",
-    ["MYSQL_TCP_PORT=abc", "MYSQL_TCP_PORT=-1", "PGPORT=abc", "PGPORT=99999"],
+    "setting", ["MYSQL_TCP_PORT=abc", "MYSQL_TCP_PORT=-1", "PGPORT=abc", "PGPORT=99999"]
 )
 def test_port_that_is_none_is_named(
     setting: str, monkeypatch: pytest.MonkeyPatch, cli: Cli
