@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import resource
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from cdc_lakehouse import __version__
 from ingest.cli import command
 from tests.support.project import PROJECT
 from tests.support.required import require_program
@@ -83,19 +81,6 @@ def test_help_does_nothing_else(module: str, tmp_path: Path) -> None:
     program = "cdc-lakehouse" if module == "cdc_lakehouse" else f"python -m {module}"
     assert done.stdout.startswith(f"Usage: {program} ")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_version_and_unknown_options(
-    module: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = importlib.import_module(module)
-    if hasattr(found, "__path__"):
-        found = importlib.import_module(f"{module}.__main__")
-    assert found.main(["--version"]) == 0
-    assert capsys.readouterr().out == f"{__version__}\n"
-    assert found.main(["--no-such-option"]) == 2
-    assert "No such option" in capsys.readouterr().err
 
 
 def test_every_module_is_documented() -> None:

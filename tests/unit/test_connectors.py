@@ -9,7 +9,6 @@ import tomllib
 import pytest
 
 from ingest.topics import read_topics
-from lab.northwind.load import PUBLICATION
 from lab.stack.northwind import CONNECTORS
 from tests.support.project import PROJECT
 
@@ -66,18 +65,6 @@ def test_a_file_is_sorted_and_holds_no_secret(name: str) -> None:
     for key, value in config.items():
         if re.search("password|secret|access.key|user|host", key):
             assert re.fullmatch(r"\$\{file:[^:]+:\w+\}", value), key
-
-
-def test_the_sources_share_what_they_should() -> None:
-    outbox, tables = map(configuration, CONNECTORS)
-    different = {key for key, _ in outbox.items() ^ tables.items()}
-    assert different == {
-        "custom.metric.tags",
-        "signal.data.collection",
-        "slot.name",
-        "table.include.list",
-    }
-    assert outbox["publication.name"] == PUBLICATION
 
 
 def test_the_topics_are_those_that_the_stack_ingests() -> None:

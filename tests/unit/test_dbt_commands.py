@@ -14,7 +14,6 @@ from dbt.cli.main import cli, dbtRunner
 from dbt_common.exceptions import DbtRuntimeError
 
 from cdc_lakehouse.dbt import plugin
-from cdc_lakehouse.errors import TransientError
 from cdc_lakehouse.storage.clock import Commit
 
 LOCK = "lock of dbt build"
@@ -196,20 +195,6 @@ def test_what_a_build_asks_anew(
     start("build")
     start("build")
     assert (taken.count("prepared"), taken.count(COMMITS)) == (1, 2)
-
-
-def test_metastore_that_another_process_has_is_not_opened_ahead(
-    taken: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def refuse(lake: str, name: str) -> Iterator[None]:
-        raise TransientError("another dbt build")
-        yield
-
-    monkeypatch.setattr(plugin, "exclusive_lock", refuse)
-    monkeypatch.setattr(plugin, "_open_metastore", taken.append)
-    plugin.open_ahead(None, None)
-    assert taken == []
 
 
 @pytest.mark.parametrize("place", ["TARGET_PATH", "STATE", None])
