@@ -136,6 +136,7 @@ LANES = (
         (*ALL, "truncate", "restore", "resend", "truncate"),
         **MIXED,
         at_most=30,
+        connector="mariadb",
     ),
     Lane("resynced", (*ALL, *MOVED, "complete snapshot"), **MIXED, at_most=5),
     Lane("added", (*ALL, "add column"), leaves_out=True, is_refreshed=True),

@@ -164,12 +164,13 @@ def decisions(placed: dict[Lane, list[Placed]]) -> tuple[str, str]:
     Also of those to come: dbt parses the project again where variables differ.
     """
     points = {
-        f"{event.epoch}@{(event.lsn or 0) + each.number * LSNS_A_HISTORY:016x}": "apply"
-        for of_lane in placed.values()
+        f"{event.epoch}@{position_at(lane.connector, lsn)}": "apply"
+        for lane, of_lane in placed.items()
         for each in of_lane
         for batch in each.outcome.batches
         for event in batch
         if event.op == "t"
+        for lsn in [(event.lsn or 0) + each.number * LSNS_A_HISTORY]
     }
     return ("--vars", json.dumps({"cdc_lakehouse_truncates": points}))
 
