@@ -65,48 +65,45 @@ def small(
 
 def test_recording_has_every_step_of_every_commit(small: SmallLake) -> None:
     for work in (*small.ingests, *small.builds):
-        images = work.images
-        print(
-            f"{work.name}: {len(images.points)} points, {len(images.images)} images,"
-            f" {len(images.states)} states, {len(images.committed())} commits"
-        )
         work.check_enumeration()
 
 
-@pytest.mark.thorough
-def test_first_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
-    work = small.ingests[0]
-    images = work.images.at(
+# Of each ingest and build the points at which it is killed.
+INGESTS: list[tuple[str, ...]] = [
+    (
         r"^create .*cdc_events/.hoodie/hoodie.properties$",
         r"^write .*cdc_events/.hoodie/hoodie.properties$",
         r"^create .*cdc_events/.hoodie/\d+\.commit\.requested",
         r"^write .*cdc_events/ingest_date.*parquet$",
         r"^create .*checkpoints/landing/.*part$",
-    )
-    assert not work.failures(images)
-
-
-@pytest.mark.thorough
-def test_ingest_is_completed_after_a_kill(small: SmallLake) -> None:
-    work = small.ingests[1]
-    images = work.images.at(
+    ),
+    (
         r"^rename .*checkpoints/landing/",
         r"^write .*rejected_events/.hoodie/.*requested",
         r"^create .*cdc_events/.hoodie/.*requested",
         # Hudi 1.0.2 writes a commit in place.
         r"^(rename .*cdc_events/.hoodie/\d+\.commit\.|"
         r"write .*cdc_events/.hoodie/\d+\.commit$)",
-    )
-    assert not work.failures(images)
+    ),
+]
+BUILDS: list[tuple[str, ...]] = [
+    (IN_FLIGHT, COMMITTED),
+    (REQUESTED, IN_FLIGHT, COMMITTED, RECORDING, *commit_of("gold.by_customer")),
+]
 
 
-@pytest.mark.thorough
-def test_first_build_is_completed_after_a_kill(small: SmallLake) -> None:
-    work = small.builds[0]
-    assert not work.failures(work.images.at(IN_FLIGHT, COMMITTED))
+@pytest.mark.parametrize("number", [0, 1])
+def test_ingest_is_completed_after_a_kill(number: int, small: SmallLake) -> None:
+    work = small.ingests[number]
+    assert not work.failures(work.images.at(*INGESTS[number]))
 
 
-@pytest.mark.thorough
+@pytest.mark.parametrize("number", [0, 1])
+def test_build_is_completed_after_a_kill(number: int, small: SmallLake) -> None:
+    work = small.builds[number]
+    assert not work.failures(work.images.at(*BUILDS[number]))
+
+
 def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
     small: SmallLake,
 ) -> None:
@@ -126,32 +123,17 @@ def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
     work.check_rerun()
 
 
-def test_increment_is_completed_after_a_kill(small: SmallLake) -> None:
-    work = small.builds[1]
-    images = work.images.at(REQUESTED, IN_FLIGHT, COMMITTED, RECORDING)
-    assert not work.failures(images)
-
-
-@pytest.mark.thorough
-def test_gold_is_replaced_after_a_kill(small: SmallLake) -> None:
-    work = small.builds[1]
-    images = work.images.at(*commit_of("gold.by_customer"))
-    assert not work.failures(images)
-
-
 def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
     """The kernel frees the lock, so that the next ingest needs no help."""
+    program = """if 1:
+        import sys, time
+        from cdc_lakehouse.spark.lock import exclusive_lock
+        with exclusive_lock(sys.argv[1], "ingest"):
+            print("held", flush=True)
+            time.sleep(60)
+    """
     holder = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys, time\n"
-            "from cdc_lakehouse.spark.lock import exclusive_lock\n"
-            "with exclusive_lock(sys.argv[1], 'ingest'):\n"
-            "    print('held', flush=True)\n"
-            "    time.sleep(60)\n",
-            str(tmp_path),
-        ],
+        [sys.executable, "-c", program, str(tmp_path)],
         cwd=PROJECT,
         stdout=subprocess.PIPE,
         text=True,

@@ -161,14 +161,8 @@ def test_nothing_is_written_by_a_clock_that_is_behind(names: Names) -> None:
         names.run()
     found = {row["name_id"] for row in lake.rows("silver.names")}
     assert {f"order {key}" for key in range(20, 24)} | {"customer THEN"} <= found
-
-
-def test_commits_are_named_in_utc(names: Names) -> None:
     for table in ("bronze.customers", "silver.names"):
-        schema, _, name = table.partition(".")
-        folder = names.lake.root / "warehouse" / f"{schema}.db" / name / ".hoodie"
-        properties = (folder / "hoodie.properties").read_text()
-        assert "hoodie.table.timeline.timezone=UTC\n" in properties, table
+        assert lake.tables.properties(table)["hoodie.table.timeline.timezone"] == "UTC"
 
 
 def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:
@@ -197,7 +191,10 @@ def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:
 
 
 def test_increment_of_four_models_is_24_statements(new_lake: NewLake) -> None:
-    """Six are dbt's own."""
+    """Six are dbt's own. Order lines read the changed orders, whose columns are wide, once.
+
+    The lines that are gone need the same orders.
+    """
     lake = new_lake()
     models = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
     lake.build([outbox_order("c", 1, 100, 0), outbox_order("u", 1, 120, 2)], *models)
@@ -207,6 +204,17 @@ def test_increment_of_four_models_is_24_statements(new_lake: NewLake) -> None:
     statements = lake.dbt("run", *models)["statements"]
     assert len(lake.rows("silver.order_items")) == 2
     assert len(statements) <= 24, "\n".join(statements)
+    [query] = [
+        text[text.index("using parquet") + len("using parquet") :]
+        for text in statements
+        if "insert overwrite directory" in text and "order_items" in text.split("\n")[0]
+    ]
+    lake.sql("set spark.sql.maxPlanStringLength=1000000")
+    [[plan]] = lake.sql(f"explain {query}")
+    # Equal exchanges are computed once, which the plan before it runs does not show.
+    scans = re.findall(r"FileScan HudiFileGroup spark_catalog.silver.orders\[(.*?)\]", plan)
+    assert len(scans) == 2
+    assert len({re.sub(r"#\d+L?", "", scan) for scan in scans}) == 1
 
 
 def test_rows_that_may_wait_are_searched_for_where_there_may_be_some(
@@ -240,23 +248,3 @@ def test_rows_that_may_wait_are_searched_for_where_there_may_be_some(
     lake.build([outbox_order("u", 2, 150, 6)], *models)
     lake.dbt("run", "--full-refresh", *models)
     assert not searches(statements_after(outbox_order("u", 1, 106, 7)))
-
-
-def test_order_lines_read_the_changed_orders_once(new_lake: NewLake) -> None:
-    """Their columns are wide; the lines that are gone need the same orders."""
-    lake = new_lake()
-    models = ("-s", "stg_orders", "orders", "order_items")
-    lake.build([outbox_order("c", 1, 100, 0)], *models)
-    lake.land([outbox_order("u", 1, 110, 1, customer_id="BONAP")])
-    assert lake.ingest().code == 0
-    [query] = [
-        text[text.index("using parquet") + len("using parquet") :]
-        for text in lake.dbt("run", *models)["statements"]
-        if "insert overwrite directory" in text and "order_items" in text.split("\n")[0]
-    ]
-    lake.sql("set spark.sql.maxPlanStringLength=1000000")
-    [[plan]] = lake.sql(f"explain {query}")
-    # Equal exchanges are computed once, which the plan before it runs does not show.
-    scans = re.findall(r"FileScan HudiFileGroup spark_catalog.silver.orders\[(.*?)\]", plan)
-    assert len(scans) == 2
-    assert len({re.sub(r"#\d+L?", "", scan) for scan in scans}) == 1
