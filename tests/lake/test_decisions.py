@@ -141,10 +141,15 @@ TRUNCATES: list[list[Event]] = [
 SNAPSHOTS: list[list[Event]] = [
     [
         *(resynced("c", key, 400 + key) for key in (0, 1, 2, 3)),
+        # The snapshot finds nothing in this partition.
+        resynced("c", 10, 410, partition=1),
         *(resynced("r", key, 500, time=900) for key in (0, 1, 3)),
+        # Deleted while nobody captured it, and delivered again.
+        resynced("c", 2, 402),
     ],
     [
         resynced("r", 6, None, 1, time=5),
+        *(resynced("c", key, 20 + key, 1, offset=20 + key) for key in (11, 12, 13)),
         *(resynced("r", key, 500, 1, time=900, offset=40 + key) for key in (0, 1)),
         # An incremental snapshot found it later.
         resynced("r", 7, None, 1, time=990, offset=50),
@@ -155,6 +160,13 @@ SNAPSHOTS: list[list[Event]] = [
         resynced("c", 4, 20, 1, offset=30),
         resynced("u", 3, 21, 1, name="B", offset=31),
         resynced("c", 5, 600, 1, offset=60),
+        # Delivered again, read by the snapshot, and both.
+        resynced("c", 11, 31, 1, offset=70),
+        resynced("r", 12, 500, 1, offset=45, time=900),
+        *(
+            resynced("c", 13, 33, 1, offset=71),
+            resynced("r", 13, 500, 1, offset=46, time=900),
+        ),
     ],
 ]
 STEPS: list[dict[str, Any]] = [
@@ -175,6 +187,17 @@ REFUSED: list[tuple[int, dict[str, Any], str]] = [
         {"truncates": {f"1@{AT}": "apply"}, "complete_snapshots": [500]},
         f"bronze.lane_read_again, and there are 0@{SNAPSHOT} and 1@{SNAPSHOT}: name",
     ),
+    *(
+        (1, {"truncates": {f"1@{AT}": "apply"}, "complete_snapshots": given}, said)
+        for given, said in (
+            (
+                150,
+                "position 0000000000000096 of bronze.lane_read_again, which holds no snap",
+            ),
+            (["x200"], "gives 'x200' for lane_read_again; a position is a text of"),
+            ({"orders": 500}, "names 'orders', which is no bronze table; known: lane_em"),
+        )
+    ),
     (
         2,
         {"truncates": {f"l@{AT}": "apply"}},
@@ -192,8 +215,9 @@ REFUSED: list[tuple[int, dict[str, Any], str]] = [
 def named(truncates: dict[str, str], complete_snapshots: Any = ()) -> tuple[str, str]:
     variables: dict[str, Any] = {"cdc_lakehouse_truncates": truncates}
     if complete_snapshots:
-        of_table = {READ_AGAIN.source_table: complete_snapshots}
-        variables["cdc_lakehouse_complete_snapshots"] = of_table
+        if not isinstance(complete_snapshots, dict):
+            complete_snapshots = {READ_AGAIN.source_table: complete_snapshots}
+        variables["cdc_lakehouse_complete_snapshots"] = complete_snapshots
     return ("--vars", json.dumps(variables))
 
 
