@@ -41,8 +41,8 @@ def new_lake(spark: SparkProcess) -> Iterator[NewLake]:
     """Makes lakes; they are removed with the module."""
     lakes: list[Lake] = []
 
-    def make(topics: Path | None = None, *, generates_code: bool = False) -> Lake:
-        lakes.append(spark.new_lake(topics, generates_code=generates_code))
+    def make(topics: Path | None = None, **options: Any) -> Lake:
+        lakes.append(spark.new_lake(topics, **options))
         return lakes[-1]
 
     yield make

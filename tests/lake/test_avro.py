@@ -16,7 +16,8 @@ import pytest
 
 from tests.support.avro import SYNC, apicurio, confluent, container, encode, long, record
 from tests.support.lake import Lake
-from tests.support.parser import KafkaRecord, decode
+from tests.support.parser import KafkaRecord as Sent
+from tests.support.parser import decode
 from tests.support.records import TOPIC, Row
 from tests.support.registry import FakeRegistry
 
@@ -131,6 +132,8 @@ OLD_TEXT, NEW_TEXT = text_of(OLD_ROW), text_of(NEW_ROW)
 ORDER_BYTES = encode(ORDER, ROW)
 OLD_BYTES = encode(OLD, OLD_ROW)
 KEY_BYTES = encode(KEY, {"order_id": 1})
+OLD_AVRO, KEY_AVRO = confluent(3, OLD_BYTES), confluent(1, KEY_BYTES)
+KEY_TEXT = '{"order_id":1}'
 HUGE = long(1) + long(1_900_000_000) + b"ALFKI"
 
 
@@ -141,75 +144,86 @@ def header(kind: str, number: int, part: str = "value") -> dict[str, bytes]:
     }
 
 
-RECORDS = {
-    "confluent": KafkaRecord(confluent(2, ORDER_BYTES), confluent(1, KEY_BYTES)),
-    "old": KafkaRecord(confluent(3, OLD_BYTES)),
-    "new": KafkaRecord(confluent(4, encode(NEW, NEW_ROW))),
-    "envelope": KafkaRecord(confluent(5, encode(ENVELOPE, CHANGE))),
-    "optional row": KafkaRecord(confluent(7, long(1) + OLD_BYTES)),
-    "optional row that is null": KafkaRecord(confluent(7, long(0))),
-    "key that is a string": KafkaRecord(
-        confluent(3, OLD_BYTES), confluent(6, encode("string", 'a"b'))
+BOTH_HEADERS = header("contentId", 3) | header("contentId", 1, "key")
+EIGHT_BYTES = struct.pack(">Q", 3)
+JSON, BINARY = ({"apicurio.value.encoding": form} for form in (b"JSON", b"BINARY"))
+# Records with the key, the value and the schema's id that they have then.
+GOOD: dict[str, tuple[Sent, str | None, str, int | None]] = {
+    "confluent": (Sent(confluent(2, ORDER_BYTES), KEY_AVRO), KEY_TEXT, ORDER_TEXT, 2),
+    "old": (Sent(OLD_AVRO), None, OLD_TEXT, 3),
+    "new": (Sent(confluent(4, encode(NEW, NEW_ROW))), None, NEW_TEXT, 4),
+    "envelope": (Sent(confluent(5, encode(ENVELOPE, CHANGE))), None, CHANGE_TEXT, 5),
+    "optional row": (Sent(confluent(7, long(1) + OLD_BYTES)), None, OLD_TEXT, 7),
+    "key that is a string": (
+        Sent(OLD_AVRO, confluent(6, encode("string", 'a"b'))),
+        *('"a\\"b"', OLD_TEXT, 3),
     ),
-    "key that is text": KafkaRecord(confluent(3, OLD_BYTES), b'{"order_id":1}'),
-    "key that is a long": KafkaRecord(confluent(3, OLD_BYTES), struct.pack(">Q", 65)),
-    "content id in a header": KafkaRecord(OLD_BYTES, headers=header("contentId", 3)),
-    "header of the key": KafkaRecord(
-        OLD_BYTES,
-        KEY_BYTES,
-        header("contentId", 3) | header("contentId", 1, "key") | {"other": b"x"},
+    "key that is text": (Sent(OLD_AVRO, KEY_TEXT.encode()), KEY_TEXT, OLD_TEXT, 3),
+    "key that is a long": (
+        Sent(OLD_AVRO, struct.pack(">Q", 65)),
+        *("\0" * 7 + "A", OLD_TEXT, 3),
     ),
-    "text": KafkaRecord(OLD_TEXT.encode(), b'{"order_id":1}'),
-    "text with an id in a header": KafkaRecord(
-        OLD_TEXT.encode(), headers={"apicurio.value.globalId": struct.pack(">Q", 3)}
+    "id in a header": (
+        Sent(OLD_BYTES, headers=header("contentId", 3)),
+        *(None, OLD_TEXT, 3),
     ),
-    "tombstone": KafkaRecord(None, confluent(1, KEY_BYTES)),
-    # Rejected:
-    "unknown id": KafkaRecord(confluent(404, OLD_BYTES), confluent(1, KEY_BYTES)),
-    "unknown id of the key": KafkaRecord(confluent(3, OLD_BYTES), confluent(404, b"\2")),
-    "byte that follows": KafkaRecord(confluent(3, OLD_BYTES + b"\0")),
-    "bytes that follow": KafkaRecord(confluent(3, OLD_BYTES + b"\7" * 40)),
-    "byte that is missing": KafkaRecord(confluent(3, OLD_BYTES[:-1])),
-    "no bytes": KafkaRecord(confluent(3, b"")),
-    "another schema's bytes": KafkaRecord(confluent(2, OLD_BYTES)),
-    "length of 1.9 GB": KafkaRecord(confluent(3, HUGE)),
-    "key that is cut": KafkaRecord(confluent(3, OLD_BYTES), confluent(6, b"\x08ab")),
-    "schema of itself": KafkaRecord(confluent(8, b"\0")),
-    "schema of names alike": KafkaRecord(confluent(9, b"\2\2")),
-    "schema that is none": KafkaRecord(confluent(10, b"")),
-    "zero byte only": KafkaRecord(b"\0\0\0"),
-    "header without an id": KafkaRecord(
-        OLD_BYTES, headers={"apicurio.value.encoding": b"BINARY"}
+    "header of the key": (
+        Sent(OLD_BYTES, KEY_BYTES, BOTH_HEADERS | {"other": b"x"}),
+        *(KEY_TEXT, OLD_TEXT, 3),
     ),
-    "Avro's JSON": KafkaRecord(
-        OLD_TEXT.encode(),
-        headers=header("contentId", 3) | {"apicurio.value.encoding": b"JSON"},
+    "text": (Sent(OLD_TEXT.encode(), KEY_TEXT.encode()), KEY_TEXT, OLD_TEXT, None),
+    "text with an id in a header": (
+        Sent(OLD_TEXT.encode(), headers={"apicurio.value.globalId": EIGHT_BYTES}),
+        *(None, OLD_TEXT, None),
     ),
-    "id of 32 bits": KafkaRecord(confluent(2**32 - 1, OLD_BYTES)),
+}
+SKIPPED = {
+    "tombstone": Sent(None, KEY_AVRO),
+    "optional row that is null": Sent(confluent(7, long(0))),
 }
 NO_ID = "Avro value: there is no schema id, or Avro's JSON follows"
 BYTES = "Avro value: the bytes are not what schema 3 says"
-REASONS = {
-    "unknown id": "Avro value: the registry has no schema 404",
-    "unknown id of the key": "Avro key: the registry has no schema 404",
-    "byte that follows": BYTES,
-    "bytes that follow": BYTES,
-    "byte that is missing": BYTES,
-    "no bytes": BYTES,
-    "another schema's bytes": "Avro value: the bytes are not what schema 2 says",
-    "length of 1.9 GB": BYTES,
-    "key that is cut": "Avro key: the bytes are not what schema 6 says",
-    "schema of itself": "Avro value: schema 8 cannot be used: Found recursive reference in"
-    " Avro schema, which can not be processed by Spark:",
-    "schema of names alike": "Avro value: schema 9 cannot be used: names of fields differ"
-    " in case only",
-    "schema that is none": 'Avro value: schema 10 cannot be used: "nonsense" is not a'
-    " defined name",
-    "zero byte only": NO_ID,
-    "id of 32 bits": NO_ID,
-    "header without an id": NO_ID,
-    "Avro's JSON": NO_ID,
+CANNOT = "Avro value: schema {} cannot be used: {}".format
+RECURSIVE = "Found recursive reference in Avro schema, which can not be processed by Spark:"
+# Records that are rejected, with the reason.
+BAD = {
+    "unknown id": (
+        Sent(confluent(404, OLD_BYTES), KEY_AVRO),
+        "Avro value: the registry has no schema 404",
+    ),
+    "unknown id of the key": (
+        Sent(OLD_AVRO, confluent(404, b"\2")),
+        "Avro key: the registry has no schema 404",
+    ),
+    "byte that follows": (Sent(confluent(3, OLD_BYTES + b"\0")), BYTES),
+    "bytes that follow": (Sent(confluent(3, OLD_BYTES + b"\7" * 40)), BYTES),
+    "byte that is missing": (Sent(confluent(3, OLD_BYTES[:-1])), BYTES),
+    "no bytes": (Sent(confluent(3, b"")), BYTES),
+    "another schema's bytes": (
+        Sent(confluent(2, OLD_BYTES)),
+        "Avro value: the bytes are not what schema 2 says",
+    ),
+    "length of 1.9 GB": (Sent(confluent(3, HUGE)), BYTES),
+    "key that is cut": (
+        Sent(OLD_AVRO, confluent(6, b"\x08ab")),
+        "Avro key: the bytes are not what schema 6 says",
+    ),
+    "schema of itself": (Sent(confluent(8, b"\0")), CANNOT(8, RECURSIVE)),
+    "schema of names alike": (
+        Sent(confluent(9, b"\2\2")),
+        CANNOT(9, "names of fields differ in case only"),
+    ),
+    "schema that is none": (
+        Sent(confluent(10, b"")),
+        CANNOT(10, '"nonsense" is not a defined name'),
+    ),
+    "zero byte only": (Sent(b"\0\0\0"), NO_ID),
+    "header without an id": (Sent(OLD_BYTES, headers=BINARY), NO_ID),
+    "Avro's JSON": (Sent(OLD_TEXT.encode(), headers=header("contentId", 3) | JSON), NO_ID),
+    "id of 32 bits": (Sent(confluent(2**32 - 1, OLD_BYTES)), NO_ID),
 }
+RECORDS = {name: case[0] for name, case in GOOD.items()} | SKIPPED
+RECORDS |= {name: case[0] for name, case in BAD.items()}
 
 
 @pytest.fixture(scope="module")
@@ -227,61 +241,38 @@ def decoded(lake: Lake, registry: FakeRegistry) -> dict[str, Row]:
     return dict(zip(RECORDS, rows, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "value", "schema_id"),
-    [
-        ("confluent", '{"order_id":1}', ORDER_TEXT, 2),
-        ("old", None, OLD_TEXT, 3),
-        ("new", None, NEW_TEXT, 4),
-        ("envelope", None, CHANGE_TEXT, 5),
-        ("optional row", None, OLD_TEXT, 7),
-        ("key that is a string", '"a\\"b"', OLD_TEXT, 3),
-        ("key that is text", '{"order_id":1}', OLD_TEXT, 3),
-        ("key that is a long", "\0" * 7 + "A", OLD_TEXT, 3),
-        ("content id in a header", None, OLD_TEXT, 3),
-        ("header of the key", '{"order_id":1}', OLD_TEXT, 3),
-        ("text", '{"order_id":1}', OLD_TEXT, None),
-        ("text with an id in a header", None, OLD_TEXT, None),
-    ],
-)
+@pytest.mark.parametrize("name", GOOD)
 def test_key_and_value_are_the_json_of_the_record(
-    decoded: dict[str, Row], name: str, key: str | None, value: str, schema_id: int | None
+    decoded: dict[str, Row], name: str
 ) -> None:
     """Numbers stay numbers, bytes are base64, nulls are there: as Connect's converter."""
-    row = decoded[name]
+    row, (_, key, value, schema_id) = decoded[name], GOOD[name]
     assert (row["key"], row["value"], row["record"]) == (key, value, value)
     assert row["schema_id"] == schema_id
 
 
-def test_what_follows_reads_it_like_any_other_record(decoded: dict[str, Row]) -> None:
-    assert (decoded["confluent"]["op"], decoded["confluent"]["source_lsn"]) == ("c", 77)
-    assert (decoded["envelope"]["op"], decoded["envelope"]["source_lsn"]) == ("u", 9)
-    for name in ("tombstone", "optional row that is null"):
-        assert decoded[name]["destination"] == "skipped"
-
-
-@pytest.mark.parametrize("name", REASONS)
+@pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_decoded_is_rejected_with_its_bytes(
     decoded: dict[str, Row], name: str
 ) -> None:
-    row, sent = decoded[name], RECORDS[name]
+    row, (sent, reason) = decoded[name], BAD[name]
     assert (row["destination"], row["key"]) == ("rejected_events", None)
-    assert row["reason"].rstrip(".").startswith(REASONS[name])
+    assert row["reason"].rstrip(".").startswith(reason)
     kept = json.loads(row["record"])["undecoded"]
     assert base64.b64decode(kept["value"]) == sent.value
     if sent.key is not None:
         assert base64.b64decode(kept["key"]) == sent.key
 
 
-def test_every_other_record_is_decoded(decoded: dict[str, Row]) -> None:
-    """One bad record spoils no other in its batch."""
-    rejected = {name for name, row in decoded.items() if row["reason"] is not None}
-    assert rejected == REASONS.keys()
-
-
-def test_each_schema_is_fetched_once(
+def test_every_other_record_is_decoded(
     decoded: dict[str, Row], registry: FakeRegistry
 ) -> None:
+    """One bad record spoils no other in its batch; each schema is fetched once."""
+    assert {name for name, row in decoded.items() if row["reason"]} == BAD.keys()
+    skipped = {n for n, row in decoded.items() if row["destination"] == "skipped"}
+    assert skipped == SKIPPED.keys()
+    places = {n: (decoded[n]["op"], decoded[n]["source_lsn"]) for n in ("new", "envelope")}
+    assert places == {"new": ("u", 2), "envelope": ("u", 9)}
     assert registry.asked.count("/schemas/ids/2") == 1
 
 
@@ -293,11 +284,11 @@ def test_ids_of_apicurio(lake: Lake, registry: FakeRegistry) -> None:
     rows = decode(
         lake,
         [
-            KafkaRecord(apicurio(3, OLD_BYTES)),
-            KafkaRecord(OLD_BYTES, headers=header("globalId", 3)),
-            KafkaRecord(new, headers=header("contentId", 3) | header("globalId", 8)),
-            KafkaRecord(confluent(3, OLD_BYTES)),
-            KafkaRecord(apicurio(2**40, OLD_BYTES)),
+            Sent(apicurio(3, OLD_BYTES)),
+            Sent(OLD_BYTES, headers=header("globalId", 3)),
+            Sent(new, headers=header("contentId", 3) | header("globalId", 8)),
+            Sent(OLD_AVRO),
+            Sent(apicurio(2**40, OLD_BYTES)),
         ],
         f"{registry.url}/apis/registry/v2",
     )
@@ -322,7 +313,6 @@ def events(lake: Lake, numbers: range) -> list[Row]:
     return sorted(rows, key=lambda row: row["source_lsn"])
 
 
-@pytest.mark.thorough
 def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     """Bare values and Lenses' envelope, of several schemas; JSON lines beside them."""
     metadata = record("M", topic="string", partition="int", offset="long", timestamp="long")
@@ -350,7 +340,6 @@ def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     assert lake.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
 
 
-@pytest.mark.thorough
 def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
     lake: Lake, tmp_path: Path
 ) -> None:

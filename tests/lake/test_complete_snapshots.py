@@ -10,12 +10,15 @@ and ``tests/lake/test_histories.py`` compare with the reference.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Any
+
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.lake import TOPICS_FILE
+from tests.support.lake import TOPICS_FILE, Lake
 from tests.support.records import START_MS, Record, flattened, record
-from tests.support.scenario import Scenario, customer, order, product
+from tests.support.scenario import customer, live, order, product
 
 pytestmark = pytest.mark.thorough
 
@@ -37,14 +40,25 @@ def marker(table: str, count: int, lsn: int, offset: int) -> Record:
     return record({"id": row["id"]}, value, offset, topic=MARKERS_TOPIC)
 
 
+@dataclass
+class Resynced:
+    """The lake, and the keys that tables had live rows of after each step."""
+
+    lake: Lake
+    live: dict[str, dict[str, set[Any]]] = field(default_factory=dict)
+
+    def keep(self, step: str) -> None:
+        rows = {table: self.lake.rows(f"silver.{table}") for table in RESYNCED}
+        self.live[step] = {table: live(rows[table], table) for table in RESYNCED}
+
+
 @pytest.fixture(scope="module")
-def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Resynced:
     """A lake whose tables were read again by ``resync``, over several builds."""
     topics = tmp_path_factory.mktemp("topics") / "topics.toml"
     line = f'[topics]\n"{MARKERS_TOPIC}" = "complete_snapshots"\n'
     topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", line))
-    lake = new_lake(topics)
-    scenario = Scenario(lake)
+    resynced = Resynced(new_lake(topics))
     steps: dict[str, list[Record]] = {
         "before": [
             *(order("r", key, FIRST, key) for key in (1, 2, 3, 4)),
@@ -85,31 +99,23 @@ def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Sce
         "later": [customer("c", "C2", 300, 20), order("u", 4, 310, 21)],
     }
     for step, events in steps.items():
-        lake.build(events, "-s", "path:models/staging", *RESYNCED, *MARKED)
-        scenario.keep(step, *RESYNCED)
-    return scenario
+        resynced.lake.build(events, "-s", "path:models/staging", *RESYNCED, *MARKED)
+        resynced.keep(step)
+    return resynced
 
 
-def test_a_marker_waits_for_its_reads(resynced: Scenario) -> None:
-    assert resynced.live("markers", "orders") == {1, 2, 3, 4, 5}
-    assert resynced.live("reads", "orders") == {1, 4, 5}
-    assert resynced.live("reads", "order_items") == {1, 4, 5}
-    assert resynced.rows("reads", "orders")[1]["customer_id"] == "BONAP"
+def test_rows_that_a_snapshot_lacks_are_deleted(resynced: Resynced) -> None:
+    """When all of its reads are there; one that was cut off deletes nothing."""
+    marked, read, later = (resynced.live[step] for step in ("markers", "reads", "later"))
+    assert (marked["orders"], read["orders"]) == ({1, 2, 3, 4, 5}, {1, 4, 5})
+    assert read["order_items"] == {1, 4, 5}
+    assert (marked["products"], read["products"]) == ({1, 2, 3, 4}, {1, 2})
+    # Of a table that was emptied.
+    assert (marked["customers"], later["customers"]) == ({"OPEN"}, {"OPEN", "C2"})
 
 
-def test_a_snapshot_that_was_cut_off_deletes_nothing(resynced: Scenario) -> None:
-    """The next one does."""
-    assert resynced.live("markers", "products") == {1, 2, 3, 4}
-    assert resynced.live("reads", "products") == {1, 2}
-
-
-def test_rows_of_an_emptied_table_are_deleted(resynced: Scenario) -> None:
-    assert resynced.live("markers", "customers") == {"OPEN"}
-    assert resynced.live("later", "customers") == {"OPEN", "C2"}
-
-
-def test_a_marker_is_applied_once(resynced: Scenario) -> None:
-    """And costs one statement then, to see a new one."""
+def test_a_marker_is_applied_once_and_again_by_a_full_refresh(resynced: Resynced) -> None:
+    """A new one costs one statement to see; also where the tables were dropped."""
     lake = resynced.lake
     before = lake.tables.instants()
     models = ("-s", "path:models/staging", *RESYNCED)
@@ -117,18 +123,11 @@ def test_a_marker_is_applied_once(resynced: Scenario) -> None:
     plain = lake.dbt("run", *models)["statements"]
     assert lake.tables.instants() == before
     assert len(marked) <= len(plain) + 1, "\n".join(marked)
-
-
-def test_a_full_refresh_applies_markers_again(resynced: Scenario) -> None:
-    """Also where the tables were dropped, and with them what they had applied."""
-    lake = resynced.lake
     lake.dbt("run", "--full-refresh", "-s", *RESYNCED, *MARKED)
-    resynced.keep("rebuilt", *RESYNCED)
+    resynced.keep("rebuilt")
     for table in ("orders", "customers"):
         lake.sql(f"drop table silver.{table} purge")
     lake.dbt("run", "-s", *RESYNCED, *MARKED)
-    resynced.keep("created again", *RESYNCED)
-    for table in RESYNCED:
-        expected = resynced.live("later", table)
-        assert resynced.live("rebuilt", table) == expected, table
-        assert resynced.live("created again", table) == expected, table
+    resynced.keep("created again")
+    rebuilt = [resynced.live[step] for step in ("rebuilt", "created again")]
+    assert rebuilt == [resynced.live["later"]] * 2

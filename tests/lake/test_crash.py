@@ -15,18 +15,12 @@ the project up to gold, and processes that are really killed.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.spark.lock import exclusive_lock
 from tests.support.crash_rerun import SmallLake, small_lake
 from tests.support.lake import SparkProcess
-from tests.support.project import PROJECT
 
 
 def creation_of(table: str) -> str:
@@ -121,31 +115,3 @@ def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
             work.check_rerun()
     shutil.rmtree(work.lake.tables.path("silver.orders"))
     work.check_rerun()
-
-
-def test_killed_ingest_leaves_no_lock(tmp_path: Path) -> None:
-    """The kernel frees the lock, so that the next ingest needs no help."""
-    program = """if 1:
-        import sys, time
-        from cdc_lakehouse.spark.lock import exclusive_lock
-        with exclusive_lock(sys.argv[1], "ingest"):
-            print("held", flush=True)
-            time.sleep(60)
-    """
-    holder = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    with (
-        pytest.raises(UserError, match=f"process {holder.pid}"),
-        exclusive_lock(str(tmp_path), "ingest"),
-    ):
-        pass
-    holder.kill()
-    holder.wait()
-    with exclusive_lock(str(tmp_path), "ingest"):
-        pass

@@ -27,6 +27,9 @@ ORDER_ITEMS = {
     **{"discount": "decimal(6,4)", "revenue": "decimal(20,4)", "is_deleted": "boolean"},
     "source_lsn": "bigint",
 }
+ORDERS_HISTORY = """
+select *, 1 as version_number, timestamp'2024-01-01' as valid_from from staging.stg_orders
+"""
 
 LINE: Row = {
     **{"order_id": 1, "product_id": 11, "customer_id": "ALFKI", "is_deleted": False},
@@ -75,7 +78,7 @@ def deleted(table: str, key: str) -> list[Row]:
 
 
 ANSWER: Row = {"count_orders": 1, "count_items": 1, "total_quantity": 1, "revenue": 1}
-MADE_UP: dict[str, list[Row]] = {
+NORTHWIND: dict[str, list[Row]] = {
     "silver.orders": [
         {"order_id": "1", "is_deleted": False},
         *deleted("orders", "order_id"),
@@ -118,6 +121,39 @@ MADE_UP: dict[str, list[Row]] = {
         {"customer_id": "DRACD", **ANSWER, "country": "Italy"},
     ],
 }
+
+
+def totals(sales: int, tickets: int, revenue: int, commission: int) -> list[Row]:
+    """The row of a table of TICKIT's gold."""
+    names = ("count_sales", "tickets_sold", "revenue", "commission")
+    return [dict(zip(names, (sales, tickets, revenue, commission), strict=True))]
+
+
+TICKETS: dict[str, list[Row]] = {
+    "silver.tickit_sales": [
+        {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
+        {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
+        {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
+    ],
+    "gold.sales_by_event": totals(11, 12, 13, 14),
+    "gold.sales_by_category": totals(21, 22, 23, 24),
+    "gold.sales_by_venue": totals(31, 32, 33, 34),
+    "gold.sales_by_city": totals(41, 42, 43, 44),
+    "gold.sales_by_month": totals(51, 52, 53, 54),
+    "gold.best_buyers": [
+        {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
+    ],
+    "gold.best_sellers": totals(71, 72, 73, 74),
+}
+MADE_UP = {PROJECT: NORTHWIND, TICKIT: TICKETS}
+# They enable every model and test.
+VARIABLES = {
+    PROJECT: (
+        *("cdc_lakehouse_unit_tests", "cdc_lakehouse_history"),
+        "cdc_lakehouse_recorded_events",
+    ),
+    TICKIT: ("tickit_unit_tests",),
+}
 # What of its rows is looked at, of each singular data test.
 LOOKED_AT = {
     "assert_deleted_rows_hold_no_data": "table_name, row_key",
@@ -126,6 +162,7 @@ LOOKED_AT = {
     "assert_recorded_events_give_expected_answers": "customer_id, expected_customer_id",
     "assert_revenue_adds_up": "inline(totals)",
     "assert_shares_are_shares": "share_of",
+    "assert_ticket_sales_add_up": "inline(totals)",
 }
 # Those of columns that are not of a key, each with a wrong row above.
 OF_COLUMNS = {
@@ -134,33 +171,20 @@ OF_COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Case:
-    """A project, and what its tests make of rows that are made up.
-
-    Attributes:
-        name: in ``dbt_project.yml``.
-        tests: the folder of its singular data tests.
-        variables: that enable every model and unit test.
-        views: queries of the silver tables that no staging model is like.
-        made_up: the rows.
-        looked_at: what of its rows is looked at, of each singular data test.
-        of_columns: the status of data tests of columns that are not of a key.
-    """
+@dataclass
+class Ran:
+    """A project's tables as views of rows that are made up, and its singular data tests."""
 
     folder: Path
-    name: str
-    tests: str
-    variables: tuple[str, ...]
-    views: dict[str, str]
-    made_up: dict[str, list[Row]]
-    looked_at: dict[str, str]
-    of_columns: dict[str, str]
+    lake: Lake
+    tests: dict[str, str]
+    data: dict[str, Any]
 
-    @property
-    def arguments(self) -> tuple[str, str]:
-        """The variables, as dbt is given them."""
-        return "--vars", json.dumps(dict.fromkeys(self.variables, True))
+    def test(self, *arguments: str) -> dict[str, Any]:
+        """``dbt test``, which may fail."""
+        variables = json.dumps(dict.fromkeys(VARIABLES[self.folder], True))
+        words = ("--vars", variables, "--indirect-selection", "eager")
+        return self.lake.try_dbt("test", *arguments, *words, project=self.folder)
 
 
 def no_rows(types: dict[str, str]) -> str:
@@ -169,80 +193,10 @@ def no_rows(types: dict[str, str]) -> str:
     return f"select {columns} where false"
 
 
-def totals(sales: int, tickets: int, revenue: int, commission: int) -> Row:
-    """A row of TICKIT's gold."""
-    return {
-        **{"count_sales": sales, "tickets_sold": tickets},
-        **{"revenue": revenue, "commission": commission},
-    }
-
-
-NORTHWIND = Case(
-    folder=PROJECT,
-    name="cdc_lakehouse",
-    tests="tests/dbt",
-    variables=(
-        "cdc_lakehouse_unit_tests",
-        "cdc_lakehouse_history",
-        "cdc_lakehouse_recorded_events",
-    ),
-    views={
-        "order_items": no_rows(ORDER_ITEMS),
-        "orders_history": "select *, 1 as version_number,"
-        " timestamp'2024-01-01' as valid_from from staging.stg_orders",
-    },
-    made_up=MADE_UP,
-    looked_at=LOOKED_AT,
-    of_columns=OF_COLUMNS,
-)
-TICKETS = Case(
-    folder=TICKIT,
-    name="tickit",
-    tests="tests",
-    variables=("tickit_unit_tests",),
-    views={},
-    made_up={
-        "silver.tickit_sales": [
-            {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
-            {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
-            {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
-        ],
-        "gold.sales_by_event": [totals(11, 12, 13, 14)],
-        "gold.sales_by_category": [totals(21, 22, 23, 24)],
-        "gold.sales_by_venue": [totals(31, 32, 33, 34)],
-        "gold.sales_by_city": [totals(41, 42, 43, 44)],
-        "gold.sales_by_month": [totals(51, 52, 53, 54)],
-        "gold.best_buyers": [
-            {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
-        ],
-        "gold.best_sellers": [totals(71, 72, 73, 74)],
-    },
-    looked_at={"assert_ticket_sales_add_up": "inline(totals)"},
-    of_columns={},
-)
-
-
-@dataclass
-class Ran:
-    """A project's lake, and what dbt reported of the data tests."""
-
-    project: Case
-    lake: Lake
-    data: dict[str, Any]
-
-    def rows(self, test: str) -> list[str]:
-        """What is looked at of the rows of a data test, by the SQL that dbt ran."""
-        compiled = Path(self.data["target"]) / "compiled" / self.project.name
-        sql = (compiled / self.project.tests / f"{test}.sql").read_text()
-        query = f"select {self.project.looked_at[test]} from ({sql})"
-        return sorted(", ".join(row) for row in self.lake.sql(query))
-
-
 def manifest(answer: dict[str, Any]) -> dict[str, Any]:
     """What dbt knew of the project when it ran a command."""
-    content: dict[str, Any] = json.loads(
-        (Path(answer["target"]) / "manifest.json").read_text()
-    )
+    file = Path(answer["target"]) / "manifest.json"
+    content: dict[str, Any] = json.loads(file.read_text())
     return content
 
 
@@ -267,88 +221,71 @@ def query(rows: list[Row], types: dict[str, str]) -> str:
     return f"select {', '.join(shown or '*')} from {values}"
 
 
-@pytest.fixture(scope="module", params=[NORTHWIND, TICKETS], ids=lambda each: each.name)
+@pytest.fixture(scope="module", params=[PROJECT, TICKIT], ids=["northwind", "tickit"])
 def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
     """The data tests, on the rows that are made up."""
-    project: Case = request.param
-    lake = new_lake(project.folder / "topics.toml")
+    folder: Path = request.param
+    files = [*(folder / ("tests/dbt" if folder == PROJECT else "tests")).glob("*.sql")]
+    lake = new_lake(folder / "topics.toml")
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
-    models = ("-s", "path:models/staging", *project.arguments)
-    staged = lake.dbt("run", *models, project=project.folder)
-    for layer in ("silver", "gold"):
-        lake.sql(f"create schema {layer}")
-    for _, view, _ in lake.sql("show views in staging"):
-        table = view.removeprefix("stg_")
-        lake.sql(f"create view silver.{table} as select * from staging.{view}")
-    for table, text in project.views.items():
-        lake.sql(f"create view silver.{table} as {text}")
+    variables = json.dumps(dict.fromkeys(VARIABLES[folder], True))
+    models = ("-s", "path:models/staging", "--vars", variables)
+    staged = lake.dbt("run", *models, project=folder)
+    views = {
+        f"silver.{view.removeprefix('stg_')}": f"select * from staging.{view}"
+        for _, view, _ in lake.sql("show views in staging")
+    }
+    if folder == PROJECT:
+        views["silver.order_items"] = no_rows(ORDER_ITEMS)
+        views["silver.orders_history"] = ORDERS_HISTORY
     for name, node in manifest(staged)["nodes"].items():
         if name.startswith("model.") and node["schema"] == "gold":
             columns = node["columns"].values()
             types = {column["name"]: column["data_type"] for column in columns}
-            lake.sql(f"create view gold.{node['alias']} as {no_rows(types)}")
-    views = {
-        f"{layer}.{view}"
-        for layer in ("silver", "gold")
-        for _, view, _ in lake.sql(f"show views in {layer}")
-    }
-    for table, rows in project.made_up.items():
+            views[f"gold.{node['alias']}"] = no_rows(types)
+    for layer in ("silver", "gold"):
+        lake.sql(f"create schema {layer}")
+    for table, text in views.items():
+        lake.sql(f"create view {table} as {text}")
+    for table, rows in MADE_UP[folder].items():
         described = lake.sql(f"describe {table}") if table in views else []
         types = {name: type for name, type, _ in described}
         lake.sql(f"create or replace view {table} as {query(rows, types)}")
-    selected = ("-s", "test_type:singular", *project.of_columns)
-    options = ("--indirect-selection", "eager", *project.arguments)
-    data = lake.try_dbt("test", *selected, *options, project=project.folder)
-    return Ran(project, lake, data)
+    ran = Ran(folder, lake, {file.stem: "" for file in files}, {})
+    of_columns = OF_COLUMNS if folder == PROJECT else ()
+    ran.data = ran.test("-s", "test_type:singular", *of_columns)
+    compiled = Path(ran.data["target"]) / "compiled"
+    for file in files:
+        (found,) = compiled.glob(f"*/{file.relative_to(folder)}")
+        ran.tests[file.stem] = found.read_text()
+    return ran
 
 
-def statuses(answer: dict[str, Any], kind: str) -> dict[str, str]:
-    """How each test of a kind ended."""
-    nodes = answer["nodes"].items()
-    return {name: node["status"] for name, node in nodes if node["kind"] == kind}
-
-
-@pytest.mark.thorough
 def test_unit_tests_pass(ran: Ran) -> None:
-    selected = ("-s", "test_type:unit", *ran.project.arguments)
-    answer = ran.lake.try_dbt("test", *selected, project=ran.project.folder)
-    found = statuses(answer, "unit_test")
-    for name, status in found.items():
-        assert status == "pass", answer["nodes"][name]["message"]
+    """Every gold model has one."""
+    answer = ran.test("-s", "test_type:unit")
     known = manifest(answer)
-    tests = known["unit_tests"].values()
-    assert found.keys() == {test["name"] for test in tests}
-    assert len(found) == len(tests), "two unit tests have one name"
-    # Every gold model has one.
-    gold = {
-        node["name"]
-        for node in known["nodes"].values()
-        if node["resource_type"] == "model" and node["schema"] == "gold"
-    }
-    files = {file.stem for file in (ran.project.folder / "models/gold").rglob("*.sql")}
+    tests = [test["name"] for test in known["unit_tests"].values()]
+    found = {name: node for name, node in answer["nodes"].items() if name in tests}
+    assert sorted(found) == sorted(tests), "a test did not run, or two have one name"
+    for node in found.values():
+        assert node["status"] == "pass", node["message"]
+    files = {file.stem for file in (ran.folder / "models/gold").rglob("*.sql")}
+    gold = {test["model"] for test in known["unit_tests"].values()} & files
     assert gold == files
-    assert gold <= {test["model"] for test in tests}
 
 
-@pytest.mark.thorough
-def test_singular_data_tests_find_the_wrong_rows(
-    ran: Ran, snapshot: SnapshotAssertion
-) -> None:
+def test_data_tests_find_the_wrong_rows(ran: Ran, snapshot: SnapshotAssertion) -> None:
     """Each of them, those that are made up above."""
-    files = {file.stem for file in (ran.project.folder / ran.project.tests).glob("*.sql")}
-    assert ran.project.looked_at.keys() == files
-    ended = statuses(ran.data, "test")
-    found = {test: [ended[test], *ran.rows(test)] for test in ran.project.looked_at}
-    assert min(map(len, found.values())) > 1
+    nodes = ran.data["nodes"]
+    ended = {test: nodes[test]["status"] for test in nodes if nodes[test]["kind"] == "test"}
+    found = {}
+    for test, sql in ran.tests.items():
+        rows = ran.lake.sql(f"select {LOOKED_AT[test]} from ({sql})")
+        found[test] = [ended.pop(test), *sorted(", ".join(row) for row in rows)]
+        assert len(found[test]) > 1
     assert found == snapshot
-
-
-@pytest.mark.thorough
-def test_data_tests_of_columns_find_the_wrong_rows(ran: Ran) -> None:
-    found = statuses(ran.data, "test")
-    of_columns = ran.project.of_columns
-    assert found.keys() == {*ran.project.looked_at, *of_columns}
-    for test, status in of_columns.items():
-        assert found[test] == status
-        assert ran.data["nodes"][test]["message"].startswith("Got 1 result,"), test
+    assert ended == (OF_COLUMNS if ran.folder == PROJECT else {})
+    for test in ended:
+        assert nodes[test]["message"].startswith("Got 1 result,"), test

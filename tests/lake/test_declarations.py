@@ -14,9 +14,7 @@ from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import write_rejected_rows
 from tests.support.records import Record, Row, envelope, flattened, record
-from tests.support.small_project import STAGING, TOPICS, set_columns, small_project
-
-pytestmark = pytest.mark.thorough
+from tests.support.small_project import STAGING, set_columns, small_project
 
 MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
 COLUMNS = {
@@ -69,9 +67,10 @@ SILVER_RENAMED = """
 
 {{ current_rows(ref('stg_renamed')) }}
 """
+Built = tuple[Lake, list[list[str]]]
 # What the connector of this table sends for a value that it does not know.
 PLACEHOLDER = "not sent"
-VARIABLES = f"{{cdc_lakehouse_unavailable_value: {PLACEHOLDER}}}"
+VARIABLES = ("--vars", f"{{cdc_lakehouse_unavailable_value: {PLACEHOLDER}}}")
 
 
 def order(offset: int, op: str, key: int, **row: Any) -> Record:
@@ -88,8 +87,11 @@ def without(row: Row, *names: str) -> Row:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The table, the same by its key's hash, and with columns that were renamed."""
+def built(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The table, the same by its key's hash, and with columns that were renamed.
+
+    After two builds, with what each warned of.
+    """
     project = small_project(tmp_path_factory.mktemp("declarations") / "project")
     ignored = [*IGNORED, *OLD_NAMES]
     set_columns(project, COLUMNS, source_names=SOURCE_NAMES, ignored_fields=ignored)
@@ -102,20 +104,15 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (models / "staging" / "stg_renamed.sql").write_text(STAGING.format(meta=RENAMED))
     (models / "silver" / "renamed.sql").write_text(SILVER_RENAMED)
     write_rejected_rows(models)
-    return project
-
-
-@pytest.fixture(scope="module")
-def built(
-    project: Path, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Lake, list[list[str]]]:
-    """The lake after two builds of the table, and what each warned of."""
-    topics = tmp_path_factory.mktemp("topics") / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = new_lake(topics)
-    said = [build(lake, project, ALL)]
-    said.append(build(lake, project, LATER))
-    return lake, said
+    lake = new_lake(project=project)
+    return lake, [
+        [
+            text
+            for text in lake.build(events, *VARIABLES)
+            if "Configuration paths" not in text
+        ]
+        for events in (ALL, LATER)
+    ]
 
 
 OLD_ROWS: list[Row] = [
@@ -176,16 +173,8 @@ LATER = [
 ]
 
 
-def build(lake: Lake, project: Path, events: list[Record]) -> list[str]:
-    """Bring events to silver; what the build warns of."""
-    lake.land(events)
-    assert lake.ingest().code == 0
-    said = lake.dbt("run", "--vars", VARIABLES, project=project)["said"]
-    return [warning.strip() for warning in said if "Configuration paths" not in warning]
-
-
 @pytest.fixture(scope="module")
-def rows(built: tuple[Lake, list[list[str]]]) -> dict[int, Row]:
+def rows(built: Built) -> dict[int, Row]:
     return {row["order_id"]: row for row in built[0].rows("silver.orders")}
 
 
@@ -232,9 +221,7 @@ def test_row_is_as_declared(key: int, rows: dict[int, Row]) -> None:
     assert {name: row[name] for name in expected} == expected
 
 
-def test_renamed_column_has_the_values_of_its_old_names(
-    built: tuple[Lake, list[list[str]]],
-) -> None:
+def test_renamed_column_has_the_values_of_its_old_names(built: Built) -> None:
     """Of an event that has two of them, the newest one's; the key's, too."""
     rows = {row["order_id"]: row for row in built[0].rows("silver.renamed")}
     assert rows.keys() == {*range(16), *range(30, 34)}
@@ -242,9 +229,7 @@ def test_renamed_column_has_the_values_of_its_old_names(
     assert found == {30: ("u", "kept"), 31: ("u", None), 32: ("d", None), 33: ("d", None)}
 
 
-def test_event_without_a_key_has_no_row(
-    built: tuple[Lake, list[list[str]]], rows: dict[int, Row]
-) -> None:
+def test_event_without_a_key_has_no_row(built: Built, rows: dict[int, Row]) -> None:
     """A delete that brings no row and no key, or one that is made up."""
     assert built[1] == [[], []]
     assert rows.keys() == {*range(16), 30, 31, 32}
@@ -257,9 +242,7 @@ def test_event_without_a_key_has_no_row(
     assert dict(rejected) == {"9": reason, "27": made_up, "28": made_up}
 
 
-def test_key_may_be_hashed(
-    built: tuple[Lake, list[list[str]]], rows: dict[int, Row]
-) -> None:
+def test_key_may_be_hashed(built: Built, rows: dict[int, Row]) -> None:
     """Also where only Kafka's key has it, and where its history is replayed."""
     by_hash = {row["order_ref"]: row for row in built[0].rows("silver.orders_by_hash")}
     assert by_hash.keys() == {hashed(str(key)) for key in rows}
@@ -268,9 +251,7 @@ def test_key_may_be_hashed(
         assert without(found, "order_ref") == without(row, "order_id")
 
 
-def test_raw_value_of_a_hashed_column_ends_in_bronze(
-    built: tuple[Lake, list[list[str]]],
-) -> None:
+def test_raw_value_of_a_hashed_column_ends_in_bronze(built: Built) -> None:
     def count(table: str) -> str:
         texts = f"(select to_json(struct(*)) as text from {table})"
         ((found,),) = built[0].sql(
@@ -283,9 +264,7 @@ def test_raw_value_of_a_hashed_column_ends_in_bronze(
         assert count(table) == "0", table
 
 
-def test_full_refresh_gives_the_hashes_that_the_increments_gave(
-    built: tuple[Lake, list[list[str]]], project: Path
-) -> None:
+def test_full_refresh_gives_the_hashes_that_the_increments_gave(built: Built) -> None:
     def live(table: str) -> list[Row]:
         arrival = ("ingested_at", "ingest_batch")
         rows = [without(row, *arrival) for row in built[0].rows(table)]
@@ -296,7 +275,7 @@ def test_full_refresh_gives_the_hashes_that_the_increments_gave(
 
     tables = ("silver.orders", "silver.orders_by_hash")
     before = {table: live(table) for table in tables}
-    built[0].dbt("run", "--full-refresh", "--vars", VARIABLES, project=project)
+    built[0].dbt("run", "--full-refresh", *VARIABLES)
     assert {table: live(table) for table in tables} == before
 
 
@@ -304,15 +283,13 @@ def test_table_of_numbers_is_replayed(new_lake: NewLake, tmp_path: Path) -> None
     """None of its columns can be left out, so none is looked for in a previous row."""
     project = small_project(tmp_path / "project")
     set_columns(project, {"order_id": "int", "priority": "int"})
-    topics = tmp_path / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = new_lake(topics)
+    lake = new_lake(project=project)
     before, after = ({"order_id": 1, "priority": number} for number in (5, 6))
     read = flattened("r", before, None)
     create, update = flattened("c", before, 10), flattened("u", after, 20)
     # Only all events of the key say where a read that is delivered again stands.
     for batch in ([(create, 0), (read, 1)], [(update, 2)], [(read, 9)]):
-        build(lake, project, [record({"order_id": 1}, *event) for event in batch])
+        lake.build([record({"order_id": 1}, *event) for event in batch])
     [row] = lake.rows("silver.orders")
     assert (row["priority"], row["op"], row["source_lsn"]) == (6, "u", 20)
 
@@ -341,9 +318,7 @@ def test_every_text_is_a_key(new_lake: NewLake, tmp_path: Path) -> None:
     (project / "models" / "gold").mkdir()
     for name, text in MODELS_BY_TEXT.items():
         (project / "models" / f"{name}.sql").write_text(text)
-    topics = tmp_path / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = new_lake(topics)
+    lake = new_lake(project=project)
 
     def changed(op: str, word: str, offset: int, **row: Any) -> Record:
         row = {"word": word, **row}
@@ -354,14 +329,14 @@ def test_every_text_is_a_key(new_lake: NewLake, tmp_path: Path) -> None:
         assert len(rows) == len({row[0] for row in rows})
         return {row[0]: (row[1], row[2]) for row in rows}
 
-    build(lake, project, [changed("c", word, 1, name="1") for word in TEXTS[:-1]])
-    build(lake, project, [changed("u", word, 2, name="2") for word in TEXTS])
+    lake.build([changed("c", word, 1, name="1") for word in TEXTS[:-1]])
+    lake.build([changed("u", word, 2, name="2") for word in TEXTS])
     tables = ("silver.orders", "silver.moved", "silver.selected", "gold.by_text")
     for arguments in ([], ["--full-refresh"]):
-        lake.dbt("run", *arguments, project=project)
+        lake.dbt("run", *arguments)
         for table in tables:
             assert found(table) == dict.fromkeys(TEXTS, ("2", "False")), table
-    build(lake, project, [changed("d", word, 3) for word in TEXTS])
+    lake.build([changed("d", word, 3) for word in TEXTS])
     for table in tables:
         assert found(table) == dict.fromkeys(TEXTS, ("None", "True")), table
 
@@ -403,9 +378,7 @@ RIGHT = {
 }
 
 
-def test_wrong_setting_is_a_compile_error(
-    built: tuple[Lake, list[list[str]]], tmp_path: Path
-) -> None:
+def test_wrong_setting_is_a_compile_error(built: Built, tmp_path: Path) -> None:
     """It names the model and the setting; a right declaration beside it is built."""
     project = small_project(tmp_path / "project")
     metas = {f"stg_odd_{number}": meta for number, (meta, _) in enumerate(WRONG)}
@@ -413,9 +386,8 @@ def test_wrong_setting_is_a_compile_error(
         file = project / "models" / "staging" / f"{name}.sql"
         file.write_text(STAGING.format(meta=meta))
     write_rejected_rows(project / "models")
-    nodes = built[0].try_dbt("run", "-s", "stg_odd_*", "stg_right", project=project)[
-        "nodes"
-    ]
+    models = ("-s", "stg_odd_*", "stg_right")
+    nodes = built[0].try_dbt("run", *models, project=project)["nodes"]
     assert nodes["stg_right"]["status"] == "success"
     for name, (_, said) in zip(metas, WRONG, strict=True):
         message = nodes[name]["message"]

@@ -167,10 +167,7 @@ def build(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "lane",
-    [
-        *WIDEST,
-        *(pytest.param(lane, marks=pytest.mark.thorough) for lane in OTHERS),
-    ],
+    [*WIDEST, *(pytest.param(lane, marks=pytest.mark.thorough) for lane in OTHERS)],
     ids=lambda lane: lane.name,
 )
 def test_silver_is_the_reference_after_every_batch(lane: Lane, build: Build) -> None:

@@ -19,18 +19,10 @@ from typing import Any
 import pytest
 
 from cdc_lakehouse.spark.lock import exclusive_lock
-from ingest.landing import LEDGER_FILES, LONGEST_LINE
+from ingest.landing import LEDGER_FILES
 from tests.conftest import NewLake
 from tests.support.lake import TOPICS_FILE, Ingested, Lake
-from tests.support.records import (
-    START_MS,
-    TOPIC,
-    Record,
-    Row,
-    envelope,
-    flattened,
-    record,
-)
+from tests.support.records import START_MS, TOPIC, Record, Row, envelope, flattened, record
 
 KEY = {"order_id": 1}
 ROW = {"order_id": 1, "customer_id": "ALFKI", "employee": '{"a": "Käse \\"x\\""}'}
@@ -122,9 +114,7 @@ def test_plain_and_gzip_files_folders_and_globs(bronze: Lake, tmp_path: Path) ->
     (source / "x" / "d1.json").write_text(texts[3])
     (source / "single.json").write_text("\ufeff" + texts[4])
     ingested = bronze.ingest(
-        str(source / "below"),
-        str(source / "x" / "c*.json"),
-        str(source / "single.json"),
+        str(source / "below"), str(source / "x" / "c*.json"), str(source / "single.json")
     )
     assert (ingested.code, ingested.counts) == (0, (4, 4, 0, 0))
     assert [row["source_lsn"] for row in events(bronze, 1)] == [0, 1, 2, 4]
@@ -195,20 +185,6 @@ def test_unreadable_files_do_not_hold_up_the_good_ones(
     assert [row["kafka_offset"] for row in events(bronze, 2)] == [2, 5]
 
 
-@pytest.mark.thorough
-def test_long_lines_that_can_be_read_are(bronze: Lake, tmp_path: Path) -> None:
-    """With either end of line, and without one at the end of the file."""
-    values = [
-        {**FLAT, "text": "x" * (LONGEST_LINE - 1000), "__lsn": number}
-        for number in range(6)
-    ]
-    lines = [line(record(KEY, value, n, partition=16)) for n, value in enumerate(values)]
-    (tmp_path / "unix.json").write_text("\n".join(lines[:3]))
-    (tmp_path / "windows.json").write_text("\r\n".join(lines[3:]) + "\r\n", newline="")
-    ingested = bronze.ingest(str(tmp_path))
-    assert (ingested.code, ingested.counts) == (0, (6, 6, 0, 0))
-
-
 NAMES = (
     *("a b", "x[1]", "y{2}", "z*", "q?", "100%", "%20", "ä", "back\\slash", "a:b", "#"),
     *("a,b", "a;b", "a+b", "a\nb", "\x1b[31m", " a", "2026-01-01T00:00:00"),
@@ -252,7 +228,6 @@ def test_files_that_are_gone_are_forgotten(bronze: Lake, tmp_path: Path) -> None
     assert sorted(known) == sorted(f"file:{path}" for path in [*kept, *there])
 
 
-@pytest.mark.thorough
 def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
     """And a file that is larger is a batch by itself."""
     written = [
@@ -494,7 +469,6 @@ def test_record_is_written_once(bronze: Lake, tmp_path: Path) -> None:
     assert batch <= row["ingested_at"] <= after
 
 
-@pytest.mark.thorough
 def test_lost_checkpoint_adds_nothing_and_the_batch_rises(
     bronze: Lake, tmp_path: Path
 ) -> None:
@@ -654,14 +628,24 @@ def test_late_and_repeated_files_are_of_the_same_generation(
 
 
 def test_too_many_rejected_end_with_code_3(bronze: Lake, tmp_path: Path) -> None:
+    """The share that is too much can be set; the log can be read by a program."""
     good = record(KEY, FLAT, 1, partition=6)
-    ingested = bring(bronze, tmp_path, "not JSON", "nor this", good)
-    assert ingested.code == 3
-    assert ingested.counts == (3, 1, 2, 0)
+    ingested = bring(bronze, tmp_path / "many", "not JSON", "nor this", good)
+    assert (ingested.code, ingested.counts) == (3, (3, 1, 2, 0))
     assert "67% of a batch was rejected, more than the 50% allowed" in ingested.err
     assert "rejected 2: not JSON" in ingested.err
     assert len(events(bronze, 6)) == 1
-    assert len(rejected(bronze, tmp_path)) == 2
+    assert len(rejected(bronze, tmp_path / "many")) == 2
+
+    more = [record(KEY, FLAT, offset, partition=6) for offset in (2, 3)]
+    options = ["--log-format", "json", "--max-rejected-share", "0.1"]
+    ingested = bring(bronze, tmp_path / "few", "not JSON", *more, options=options)
+    assert (ingested.code, len(events(bronze, 6))) == (3, 3)
+    warning, error = [json.loads(text) for text in ingested.err.splitlines()]
+    assert (warning["level"], warning["records"]) == ("warning", 1)
+    said = "33% of a batch was rejected, more than the 10% allowed;"
+    assert (error["level"], said in error["message"]) == ("error", True)
+    assert datetime.fromisoformat(warning["time"]).tzinfo == UTC
 
 
 def test_many_rejected_records_are_a_few_lines(bronze: Lake, tmp_path: Path) -> None:
@@ -691,56 +675,11 @@ def test_many_rejected_records_are_a_few_lines(bronze: Lake, tmp_path: Path) -> 
     assert all(text.isprintable() for text in [*said, *status.splitlines()])
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--max-rejected-share", "2"],
-        ["--max-bytes", "0"],
-        ["--nonsense"],
-        ["--topic", TOPIC, "--topic", "demo.datalake.customers"],
-    ],
-)
-def test_wrong_usage_ends_with_code_2(bronze: Lake, arguments: list[str]) -> None:
-    ingested = bronze.ingest(str(bronze.landing), *arguments)
-    assert ingested.code == 2
-    assert "Usage: python -m ingest files" in ingested.err
-
-
-def test_log_can_be_read_by_a_program(bronze: Lake, tmp_path: Path) -> None:
-    """The share that may be rejected can be set."""
-    good = [record(KEY, FLAT, offset, partition=7) for offset in (1, 2)]
-    options = ["--log-format", "json", "--max-rejected-share", "0.1"]
-    ingested = bring(bronze, tmp_path, "not JSON", *good, options=options)
-    assert (ingested.code, len(events(bronze, 7))) == (3, 2)
-    messages = [json.loads(text) for text in ingested.err.splitlines()]
-    assert [(m["level"], m["message"]) for m in messages] == [
-        ("warning", "rejected 1: not JSON"),
-        (
-            "error",
-            "33% of a batch was rejected, more than the 10% allowed; the good records are"
-            " committed, the others are in bronze.rejected_events",
-        ),
-    ]
-    assert messages[0]["records"] == 1
-    assert datetime.fromisoformat(messages[0]["time"]).tzinfo == UTC
-
-
-@pytest.mark.thorough
-def test_several_topics_in_one_run(bronze: Lake, tmp_path: Path) -> None:
-    """A line that names no topic is of the topic that ``--topic`` gives."""
-    tables = {
-        "demo.datalake.cdc_events": "cdc_events",
-        "demo.datalake.customers": "customers",
-        "demo.datalake.products": "products",
-    }
-    named = [
-        record(KEY, flattened("c", ROW, 9, table=table), 1, topic, partition=8)
-        for topic, table in tables.items()
-    ]
-    bare = flattened("c", ROW, 9_999)
-    ingested = bring(bronze, tmp_path, *named, bare, options=["--topic", TOPIC])
-    assert ingested.counts == (4, 4, 0, 0)
-    for topic, table in tables.items():
-        assert [row["topic"] for row in events(bronze, 8, table)] == [topic]
-    [row] = [row for row in bronze.rows("bronze.cdc_events") if row["source_lsn"] == 9_999]
-    assert (row["topic"], row["kafka_partition"], row["value"]) == (TOPIC, None, line(bare))
+def test_wrong_usage_ends_with_code_2(bronze: Lake) -> None:
+    for arguments in (
+        *("--max-rejected-share 2", "--max-bytes 0", "--nonsense"),
+        f"--topic {TOPIC} --topic demo.datalake.customers",
+    ):
+        ingested = bronze.ingest(str(bronze.landing), *arguments.split())
+        assert ingested.code == 2
+        assert "Usage: python -m ingest files" in ingested.err

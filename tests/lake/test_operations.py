@@ -10,6 +10,7 @@ import json
 import shlex
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,10 +19,8 @@ import pytest
 from tests.conftest import NewLake
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project
-from tests.support.records import TOPIC, Record, envelope, flattened, record
-from tests.support.scenario import Scenario, customer, live, order, product
-
-pytestmark = pytest.mark.thorough
+from tests.support.records import TOPIC, Record, Row, envelope, flattened, record
+from tests.support.scenario import customer, live, order, product
 
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 # The data test of one model's column ``untyped_columns``.
@@ -77,138 +76,110 @@ def messages(answer: dict[str, Any]) -> str:
     return " ".join([str(answer["error"]), *answer["said"], *nodes])
 
 
-class Builds(Scenario):
-    """The lake, and what its builds reported."""
-
-    stopped: dict[str, Any]
-    wrongly_decided: dict[str, Any]
-    is_untouched: bool
-    warnings: list[str]
-    rejections: dict[str, Any]
-    warnings_of_one_table: list[str]
-    warnings_of_redelivery: list[str]
-
-
 @pytest.fixture(scope="module")
-def builds(new_lake: NewLake) -> Builds:
-    """The lake after all of its builds."""
+def builds(new_lake: NewLake) -> SimpleNamespace:
+    """The lake after all of its builds, and what they left and reported."""
     lake = new_lake()
-    builds = Builds(lake)
     lake.build(FIRST, "-s", "path:models/staging", *SILVER)
-
     lake.land(SECOND)
     assert lake.ingest().code == 0
     before = lake.tables.instants()
-    builds.stopped = lake.try_dbt("run", "-s", *SILVER)
-    builds.wrongly_decided = lake.try_dbt("run", "-s", *SILVER, *decided(lsn300="maybe"))
-    builds.is_untouched = lake.tables.instants() == before
+    stopped = lake.try_dbt("run", "-s", *SILVER)
+    wrongly_decided = lake.try_dbt("run", "-s", *SILVER, *decided(lsn300="maybe"))
+    is_untouched = lake.tables.instants() == before
     decisions = decided(lsn200="ignore", lsn300="apply")
-    builds.warnings = lake.dbt("run", "-s", *SILVER, *decisions)["said"]
-    builds.keep("decided", *SILVER)
+    warnings = lake.dbt("run", "-s", *SILVER, *decisions)["said"]
 
+    def rows() -> dict[str, list[Row]]:
+        return {table: lake.rows(f"silver.{table}") for table in SILVER}
+
+    steps = {"decided": rows()}
     rejected = ("rejected_rows", "assert_no_row_was_rejected", UNTYPED)
     alone = ("--indirect-selection", "empty")
-    builds.rejections = lake.dbt(
-        *("build", "--full-refresh", "-s", "orders", *rejected, *alone)
-    )
-    builds.keep("rebuilt without the variable", *SILVER)
-
+    tests = lake.dbt("build", "--full-refresh", "-s", "orders", *rejected, *alone)["nodes"]
+    steps["rebuilt without the variable"] = rows()
     lake.land(THIRD)
     assert lake.ingest().code == 0
-    builds.warnings_of_one_table = lake.dbt("run", "-s", "customers")["said"]
-    builds.warnings_of_redelivery = lake.dbt(
-        *("run", "-s", "orders", "products", "rejected_rows")
-    )["said"]
-    builds.keep("third", "orders")
-    return builds
+    of_one_table = lake.dbt("run", "-s", "customers")["said"]
+    models = ("orders", "products", "rejected_rows")
+    of_redelivery = lake.dbt("run", "-s", *models)["said"]
+    steps["third"] = rows()
+    return SimpleNamespace(**locals())
 
 
-@pytest.mark.parametrize("step", ["decided", "rebuilt without the variable"])
-def test_event_without_a_key_is_in_rejected_rows(step: str, builds: Builds) -> None:
+STEPS = ("decided", "rebuilt without the variable", "third")
+
+
+@pytest.mark.parametrize("step", STEPS[:2])
+def test_event_without_a_key_is_in_rejected_rows(
+    step: str, builds: SimpleNamespace
+) -> None:
     """With the reason and the event's id; the good rows of its batch are merged."""
-    (rejected,) = builds.kept(step, "rejected_rows")
+    (rejected,) = builds.steps[step]["rejected_rows"]
     assert (rejected["kafka_offset"], rejected["table_name"]) == (13, "orders")
     assert rejected["reason"] == "order_id: 'x1' is no int"
     events = {row["kafka_offset"]: row for row in builds.lake.rows("bronze.cdc_events")}
     assert rejected["event_id"] == events[13]["event_id"]
-    assert builds.rows(step, "orders")[12]["customer_id"] == "BONAP"
-    node = builds.rejections["nodes"]["assert_no_row_was_rejected"]
-    assert node["status"] == "warn"
+    orders = {row["order_id"]: row for row in builds.steps[step]["orders"]}
+    assert orders[12]["customer_id"] == "BONAP"
+    # A delete whose record has no key: the row that it ended has it.
+    assert (orders[16]["is_deleted"], orders[16]["source_lsn"]) == (True, 1_090)
 
 
-def test_delete_has_its_key_in_the_row_where_its_record_has_none(builds: Builds) -> None:
-    row = builds.rows("decided", "orders")[16]
-    assert (row["is_deleted"], row["source_lsn"]) == (True, 1_090)
+def test_what_is_warned_of(builds: SimpleNamespace) -> None:
+    """A truncate that is decided on is not, nor what is not of this build or not new.
 
-
-def test_untyped_values_are_counted_by_a_warning(builds: Builds) -> None:
-    node = builds.rejections["nodes"][UNTYPED]
-    assert (node["status"], node["message"]) == (
-        "warn",
-        "Got 1 result, configured to warn if != 0",
-    )
-
-
-def test_unlisted_field_and_restored_source_are_warned_of(builds: Builds) -> None:
-    """A truncate that is decided on is not. A field's name does nothing to a terminal."""
+    A field's name does nothing to a terminal. A source that was restored is no redelivery.
+    """
     field, restored = sorted(builds.warnings, reverse=True)
     assert r"""model 'stg_orders' does not list the field '"gift\u001b[2Jnote"'""" in field
     assert "1 new events of bronze.products arrived at higher offsets" in restored
     assert "topics.toml" in restored
+    assert builds.of_one_table == builds.of_redelivery == []
+    # The next build merges what the one of another table left.
+    assert 79 in live(builds.steps["third"]["orders"], "orders")
+    assert builds.tests["assert_no_row_was_rejected"]["status"] == "warn"
+    untyped = builds.tests[UNTYPED]
+    said = "Got 1 result, configured to warn if != 0"
+    assert (untyped["status"], untyped["message"]) == ("warn", said)
 
 
-def test_redelivered_events_are_no_restored_source(builds: Builds) -> None:
-    """And a field that no model lists is warned of once."""
-    assert builds.warnings_of_redelivery == []
-
-
-def test_build_of_one_table_warns_of_no_other(builds: Builds) -> None:
-    """The events of the others have not lost, and the next build merges them."""
-    assert builds.warnings_of_one_table == []
-    assert 79 in builds.live("third", "orders")
-
-
-def test_undecided_truncate_stops_the_build(builds: Builds) -> None:
-    assert "bronze.cdc_events holds a TRUNCATE at position 0@000000000000012c" in messages(
-        builds.stopped
-    )
+def test_undecided_truncate_stops_the_build(builds: SimpleNamespace) -> None:
+    said = "bronze.cdc_events holds a TRUNCATE at position 0@000000000000012c"
+    assert said in messages(builds.stopped)
     assert "'maybe' for position 300" in messages(builds.wrongly_decided)
     assert not builds.stopped["success"] and not builds.wrongly_decided["success"]
     assert builds.is_untouched
 
 
-def test_ignored_truncate_deletes_nothing(builds: Builds) -> None:
-    assert builds.live("decided", "customers") == {"ALFKI", "BONAP", "CHOPS"}
+@pytest.mark.parametrize("step", STEPS)
+def test_applied_truncate_deletes_what_is_older(step: str, builds: SimpleNamespace) -> None:
+    """Stored, in its batch or late, and in a full refresh without the variable.
 
-
-@pytest.mark.parametrize("step", ["decided", "rebuilt without the variable", "third"])
-def test_applied_truncate_deletes_what_is_older(step: str, builds: Builds) -> None:
-    """Stored, in its batch or late, and in a full refresh without the variable."""
+    One that is ignored deletes nothing.
+    """
+    rows = builds.steps[step]
     deleted = {
-        key: row["source_lsn"]
-        for key, row in builds.rows(step, "orders").items()
-        if row["is_deleted"] and key != 16
+        row["order_id"]: row["source_lsn"]
+        for row in rows["orders"]
+        if row["is_deleted"] and row["order_id"] != 16
     }
     late = {5: 300} if step == "third" else {}
     assert deleted == {1: 300, 3: 300, 4: 300, **late}
     if not late:
-        lines = builds.live(step, "order_items")
-        assert lines == builds.live(step, "orders") == {2, 11, 12}
-
-
-def as_typed(lake: Path) -> dict[str, str]:
-    """The environment of one who types `dbt`, which finds the plugin by itself."""
-    known = environment(lake)
-    del known["PYTHONPATH"]
-    return known
+        of_lines, of_orders = (live(rows[name], name) for name in ("order_items", "orders"))
+        assert of_lines == of_orders == {2, 11, 12}
+    assert live(rows["customers"], "customers") == {"ALFKI", "BONAP", "CHOPS"}
 
 
 def typed(lake: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a dbt command in a process of its own."""
+    """Run a dbt command in a process of its own, which finds the plugin by itself."""
+    known = environment(lake) | {"DBT_TARGET_PATH": f"{lake}/target"}
+    del known["PYTHONPATH"]
     return subprocess.run(
         ["dbt", *command.split(), "--profiles-dir", "profiles"],
         cwd=PROJECT,
-        env=as_typed(lake) | {"DBT_TARGET_PATH": f"{lake}/target"},
+        env=known,
         capture_output=True,
         text=True,
         timeout=120,
@@ -228,7 +199,7 @@ def test_empty_lake_is_reported(command: str, message: str, tmp_path: Path) -> N
     assert f"{message} {tmp_path}" in done.stdout + done.stderr
 
 
-def test_second_build_names_the_process_of_the_first(builds: Builds) -> None:
+def test_second_build_names_the_process_of_the_first(builds: SimpleNamespace) -> None:
     # The lock is taken by a dbt command, and kept until another lake's turn comes.
     builds.lake.dbt("show", "--inline", "select 1")
     second = typed(builds.lake.root, "run -s stg_orders")
@@ -237,14 +208,14 @@ def test_second_build_names_the_process_of_the_first(builds: Builds) -> None:
     assert "Traceback" not in second.stdout
 
 
-def test_missing_bronze_table_is_named(builds: Builds) -> None:
+def test_missing_bronze_table_is_named(builds: SimpleNamespace) -> None:
     answer = builds.lake.try_dbt("run", "--vars", "{cdc_lakehouse_base_tables: true}")
     assert not answer["success"]
     assert "bronze.categories has not been ingested: list its topic" in messages(answer)
 
 
 def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
-    builds: Builds, tmp_path: Path
+    builds: SimpleNamespace, tmp_path: Path
 ) -> None:
     copy = copy_project(tmp_path / "project")
     model = copy / "models/silver/rejected_rows.sql"
@@ -257,7 +228,7 @@ def test_staging_model_that_rejected_rows_does_not_list_stops_the_build(
     assert "'rejected_rows' does not list 'stg_products'" in messages(answer)
 
 
-def test_ingest_builds_in_its_own_process(builds: Builds, tmp_path: Path) -> None:
+def test_ingest_builds_in_its_own_process(builds: SimpleNamespace, tmp_path: Path) -> None:
     """And reports what it wrote, also where the build failed."""
     lake = builds.lake
     landing = str(lake.landing)
@@ -294,7 +265,7 @@ def values_in_files(lake: Lake, table: str, column: str) -> set[str]:
     }
 
 
-def test_operations_of_the_runbook(builds: Builds) -> None:
+def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     """Erase a key, drop a table and build it again, drop a day of bronze."""
     lake = builds.lake
 
@@ -367,7 +338,7 @@ def test_operations_of_the_runbook(builds: Builds) -> None:
     assert topics == {TOPIC.replace("cdc_events", "products")}
 
 
-def test_freshness_of_bronze_is_checked(builds: Builds) -> None:
+def test_freshness_of_bronze_is_checked(builds: SimpleNamespace) -> None:
     answer = builds.lake.dbt("source", "freshness", "-s", "source:bronze.cdc_events")
     statuses = {n["status"] for n in answer["nodes"].values() if n["kind"] == "source"}
     assert statuses == {"pass"}

@@ -15,8 +15,6 @@ from tests.support.records import START_MS, Row
 
 Source = dict[str, Any]
 
-READ = "only a snapshot read may lack it"
-
 # The `source` of events as Debezium's pages on each connector document it, without what the
 # ingest does not read: https://debezium.io/documentation/reference/stable/connectors/
 POSTGRESQL = {"connector": "postgresql", "lsn": 24_023_128}
@@ -41,22 +39,14 @@ POSITIONS: list[tuple[str, Source, str]] = [
     ("r", MYSQL | {"snapshot": "last"}, "0000000003/0000000484/0000000000"),
     ("c", MYSQL | {"file": "a.b.2147483647"}, "2147483647/0000000484/0000000000"),
     ("c", MYSQL | {"pos": 4_294_967_295}, "0000000003/4294967295/0000000000"),
-    (
-        "u",
-        SQLSERVER,
-        "00000027:00000ac0:0007/00000027:00000ac0:0002/0000000002",
-    ),
+    ("u", SQLSERVER, "00000027:00000ac0:0007/00000027:00000ac0:0002/0000000002"),
     (
         "d",
         SQLSERVER
         | {"commit_lsn": "00000027:00000AC0:000B", "change_lsn": "00000027:00000AC0:000A"},
         "00000027:00000ac0:000b/00000027:00000ac0:000a/0000000002",
     ),
-    (
-        "r",
-        SQLSERVER_READ,
-        "00000025:00000d98:00a2/00000000:00000000:0000/0000000000",
-    ),
+    ("r", SQLSERVER_READ, "00000025:00000d98:00a2/00000000:00000000:0000/0000000000"),
 ]
 # A read that says nothing of its place is ordered by its offset.
 NO_POSITIONS: list[Source] = [
@@ -64,58 +54,45 @@ NO_POSITIONS: list[Source] = [
     {"connector": "mysql"},
     {"connector": "sqlserver", "change_lsn": None, "commit_lsn": None},
 ]
-BINLOG = "a file name that ends with its number, a position of 32 bits and a row"
-COMMIT = "commit LSN, change LSN and serial number"
+BINLOG = (
+    "a binlog position: a file name that ends with its number, a position of 32 bits and a"
+    " row"
+)
+COMMIT = "a commit LSN: commit LSN, change LSN and serial number"
+LSN = "an LSN: a number of 63 bits"
+# What is no position, by what is wrong in it.
+NONE: list[tuple[str, Source, str, str]] = [
+    ("c", {"lsn": 2**63}, str(2**63), LSN),
+    ("r", {"lsn": "x"}, "x", LSN),
+    ("u", MYSQL | {"row": None}, "mysql-bin.000003 484", BINLOG),
+    ("r", MYSQL | {"file": "mysql-bin"}, "mysql-bin 484 0", BINLOG),
+    ("c", MYSQL | {"file": "b.2147483648"}, "b.2147483648 484 0", BINLOG),
+    ("c", MYSQL | {"pos": -1}, "mysql-bin.000003 -1 0", BINLOG),
+    ("c", MYSQL | {"pos": 2**32}, "mysql-bin.000003 4294967296 0", BINLOG),
+    (
+        *("u", SQLSERVER | {"event_serial_no": "x"}),
+        *("00000027:00000ac0:0007 00000027:00000ac0:0002 x", COMMIT),
+    ),
+    (
+        *("u", SQLSERVER | {"commit_lsn": "00000027:00000ac0"}),
+        *("00000027:00000ac0 00000027:00000ac0:0002 2", COMMIT),
+    ),
+    (
+        *("u", SQLSERVER | {"change_lsn": "NULL"}),
+        *("00000027:00000ac0:0007 NULL 2", COMMIT),
+    ),
+]
+LACKING: list[tuple[str, Source, str]] = [
+    ("u", {}, "an LSN"),
+    ("u", {"connector": "mysql"}, "a binlog position"),
+    ("c", SQLSERVER_READ, "a commit LSN"),
+    ("u", SQLSERVER | {"event_serial_no": None}, "a commit LSN"),
+]
 REJECTED: list[tuple[str, Source, str]] = [
-    ("c", {"lsn": 2**63}, f"'{2**63}' is not an LSN: a number of 63 bits"),
-    ("r", {"lsn": "x"}, "'x' is not an LSN: a number of 63 bits"),
-    ("u", {}, f"operation 'u' without an LSN: {READ}"),
-    ("u", {"connector": "mysql"}, f"operation 'u' without a binlog position: {READ}"),
-    (
-        "u",
-        MYSQL | {"row": None},
-        f"'mysql-bin.000003 484' is not a binlog position: {BINLOG}",
-    ),
-    (
-        "r",
-        MYSQL | {"file": "mysql-bin"},
-        f"'mysql-bin 484 0' is not a binlog position: {BINLOG}",
-    ),
-    (
-        "c",
-        MYSQL | {"file": "binlog.2147483648"},
-        f"'binlog.2147483648 484 0' is not a binlog position: {BINLOG}",
-    ),
-    (
-        "c",
-        MYSQL | {"pos": -1},
-        f"'mysql-bin.000003 -1 0' is not a binlog position: {BINLOG}",
-    ),
-    (
-        "c",
-        MYSQL | {"pos": 2**32},
-        f"'mysql-bin.000003 4294967296 0' is not a binlog position: {BINLOG}",
-    ),
-    ("c", SQLSERVER_READ, f"operation 'c' without a commit LSN: {READ}"),
-    (
-        "u",
-        SQLSERVER | {"event_serial_no": None},
-        f"operation 'u' without a commit LSN: {READ}",
-    ),
-    (
-        "u",
-        SQLSERVER | {"event_serial_no": "x"},
-        f"'00000027:00000ac0:0007 00000027:00000ac0:0002 x' is not a commit LSN: {COMMIT}",
-    ),
-    (
-        "u",
-        SQLSERVER | {"commit_lsn": "00000027:00000ac0"},
-        "'00000027:00000ac0 00000027:00000ac0:0002 2' is not a commit LSN: " + COMMIT,
-    ),
-    (
-        "u",
-        SQLSERVER | {"change_lsn": "NULL"},
-        "'00000027:00000ac0:0007 NULL 2' is not a commit LSN: " + COMMIT,
+    *((op, source, f"'{text}' is not {what}") for op, source, text, what in NONE),
+    *(
+        (op, source, f"operation '{op}' without {what}: only a snapshot read may lack it")
+        for op, source, what in LACKING
     ),
     (
         "c",

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -21,10 +22,8 @@ from tests.support.lanes import compare, write_models, write_project
 from tests.support.project import PROJECT, write_rejected_rows
 from tests.support.records import START_MS, UNAVAILABLE, Record, flattened, record
 from tests.support.reference import Snapshot
-from tests.support.small_project import SILVER, STAGING, TOPICS, small_project
+from tests.support.small_project import SILVER, STAGING, small_project
 from tests.support.stories import told
-
-pytestmark = pytest.mark.thorough
 
 LOST = Lane("lost", ())
 SILVER_TABLE, HISTORY = "silver.lane_lost", "silver.lane_lost_history"
@@ -59,122 +58,72 @@ MODEL = """
 
 {{ row_history(ref('stg_orders')) }}
 """
-Instants = dict[str, list[str]]
 
 
-@dataclass
-class Lost:
-    """A lake whose bronze has not more than a batch or two, and what was found in it."""
+def test_what_bronze_has_lost_the_tables_still_tell(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Each batch is built, some twice; bronze is emptied behind all but the first.
 
-    placed: Placed
-    differences: list[str] = field(default_factory=list)
-    repeated: list[tuple[Instants, Instants]] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, Any] = field(default_factory=dict)
-    live: list[set[int]] = field(default_factory=list)
-    keys_after_erasing: set[int] = field(default_factory=set)
-
-
-@pytest.fixture(scope="module")
-def lost(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lost:
-    """Each batch is built, some twice; bronze is emptied behind all but the first."""
-    project = write_project(tmp_path_factory.mktemp("lost") / "project", [LOST])
+    A key change takes what is stored, and a read that comes again revives no row. Versions
+    stay, and late ones come between them; what is repeated makes no commit. A complete
+    snapshot ends the rows of its own topic, whether or not bronze has an event of them. A
+    column that was removed stays with its versions, whatever their numbers are now, also
+    where a surplus one goes. ``erase_key`` takes the history.
+    """
+    project = write_project(tmp_path / "project", [LOST])
     topics = project / "topics.toml"
     topics.write_text(f'[topics]\n"{TOPIC}" = "lane_lost"\n"{OTHER}" = "lane_lost"\n')
-    lake = new_lake(topics)
+    lake = new_lake(project=project)
     batches = [
         [replace(event, topic=event.topic or TOPIC) for event in batch] for batch in BATCHES
     ]
-    found = Lost(Placed(0, Outcome(batches, {}, LOST, snapshots=(SNAPSHOT,))))
-
-    def build(records: list[Record], snapshots: dict[str, int]) -> None:
-        lake.land(records)
-        assert lake.ingest().code == 0
-        named = json.dumps({"cdc_lakehouse_complete_snapshots": snapshots})
-        lake.dbt("run", "--vars", named, project=project)
-
+    placed = Placed(0, Outcome(batches, {}, LOST, snapshots=(SNAPSHOT,)))
     write_models(project, LOST, [*COLUMNS, NOTE])
     for batch in range(len(BATCHES)):
-        records = [*found.placed.records(batch)]
-        named = {LOST.source_table: SNAPSHOT.lsn} if batch == SNAPSHOT.batch else {}
-        build(records, named)
+        records = [*placed.records(batch)]
+        snapshots = {LOST.source_table: SNAPSHOT.lsn} if batch == SNAPSHOT.batch else {}
+        named = ("--vars", json.dumps({"cdc_lakehouse_complete_snapshots": snapshots}))
+        lake.build(records, *named)
         # A complete snapshot leaves as it is what was deleted before, without its events.
         if batch < SNAPSHOT.batch:
-            found.differences += map(str, compare(lake, LOST, [found.placed], batch))
+            assert not [*map(str, compare(lake, LOST, [placed], batch))]
         if batch in (1, SNAPSHOT.batch):
             before = lake.tables.instants()
             for each in records:
                 each["metadata"]["offset"] += 100
-            build(records, named)
-            found.repeated.append((before, lake.tables.instants()))
+            lake.build(records, *named)
+            after = lake.tables.instants()
+            changed = {table for table in after if after[table] != before[table]}
+            assert changed == {"bronze.lane_lost"}
         days = {row["ingest_date"] for row in lake.rows("bronze.lane_lost")}
         for day in days if batch else ():
             lake.sql(f"alter table bronze.lane_lost drop partition (ingest_date = '{day}')")
         write_models(project, LOST, COLUMNS)
 
-    found.notes = {
-        row["history_id"].removeprefix("100000"): row[NOTE] for row in lake.rows(HISTORY)
-    }
-    found.live = [
-        {
-            row["order_id"] - found.placed.first_key
-            for row in lake.rows(table)
-            if row[column] == value
-        }
-        for table, column, value in (
-            (SILVER_TABLE, "is_deleted", False),
-            (HISTORY, "is_current", True),
-        )
-    ]
-    key = json.dumps({"order_id": found.placed.key(2)}, separators=(",", ":"))
+    versions = {row["history_id"].removeprefix("100000"): row for row in lake.rows(HISTORY)}
+    notes = {name: row[NOTE] for name, row in versions.items() if name[0] in "89"}
+    assert notes == {"8#1": "1", "8#2": None, "8#3": "3", "9#1": "7"}
+    silver = lake.rows(SILVER_TABLE)
+    live = [row["order_id"] for row in silver if not row["is_deleted"]]
+    current = [row["order_id"] for row in versions.values() if row["is_current"]]
+    assert sorted(live) == sorted(current) == [placed.key(key) for key in (2, 4, 6)]
+
+    key = json.dumps({"order_id": placed.key(2)}, separators=(",", ":"))
     arguments = json.dumps({"table": LOST.source_table, "key": key})
-    lake.dbt("run-operation", "erase_key", "--args", arguments, project=project)
-    found.keys_after_erasing = {
-        key - found.placed.first_key
+    lake.dbt("run-operation", "erase_key", "--args", arguments)
+    assert {
+        key - placed.first_key
         for file in lake.tables.path(HISTORY).rglob("*.parquet")
         for key in pq.read_table(file, columns=["order_id"])["order_id"].to_pylist()
-    }
-    for materialized in WRONG:
+    } == {1, 3, 4, 5, 6, 7, 8, 9, 10}
+    for materialized, message in WRONG.items():
         model = project / "models/silver/wrong.sql"
         settings = f"materialized='{materialized}', unique_key='order_id'"
         rows = "{{ row_history(ref('stg_lane_lost')) }}"
         model.write_text("{{ config(" + settings + ") }}\n\n" + rows)
-        answer = lake.try_dbt("run", "-s", "wrong", project=project)
-        found.refused[materialized] = answer["nodes"]["wrong"]["message"]
-    return found
-
-
-def test_what_bronze_has_lost_the_tables_still_tell(lost: Lost) -> None:
-    """A key change takes what is stored, and a read that comes again revives no row.
-
-    Versions stay, and late ones come between them. A complete snapshot ends the rows of its
-    own topic, whether or not bronze has an event of them.
-    """
-    assert not lost.differences, lost.differences[0]
-    assert lost.live == [{2, 4, 6}] * 2
-
-
-def test_repeated_events_change_nothing(lost: Lost) -> None:
-    """They are in bronze, and make no commit."""
-    for before, after in lost.repeated:
-        assert after["bronze.lane_lost"] != before["bronze.lane_lost"]
-        for table in (SILVER_TABLE, HISTORY):
-            assert after[table] == before[table]
-
-
-def test_a_removed_column_stays_with_its_versions(lost: Lost) -> None:
-    """Whatever their numbers are now, also where a surplus version goes."""
-    notes = {name: note for name, note in lost.notes.items() if name[0] in "89"}
-    assert notes == {"8#1": "1", "8#2": None, "8#3": "3", "9#1": "7"}
-
-
-def test_erase_key_takes_the_history(lost: Lost) -> None:
-    assert lost.keys_after_erasing == {1, 3, 4, 5, 6, 7, 8, 9, 10}
-
-
-def test_wrong_settings_are_refused(lost: Lost) -> None:
-    for materialized, message in WRONG.items():
-        assert message in lost.refused[materialized]
+        answer = lake.try_dbt("run", "-s", "wrong")
+        assert message in answer["nodes"]["wrong"]["message"]
 
 
 NAMED = re.compile(
@@ -231,9 +180,7 @@ def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
         history = MODEL.replace("stg_orders", f"stg_words_{number}")
         (models / f"silver/words_{number}_history.sql").write_text(history)
     write_rejected_rows(models)
-    topics = project / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = new_lake(topics)
+    lake = new_lake(project=project)
     types = {name: type_ for columns in WORDS for name, type_ in columns.items()}
     types |= dict.fromkeys(FIELDS, "string")
     texts: dict[str, Any] = {
@@ -251,9 +198,7 @@ def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
             event("c", 3, 120, 12, **unsent, **numbers),
         ],
     ):
-        lake.land(records)
-        assert lake.ingest().code == 0
-        lake.dbt("run", project=project)
+        lake.build(records)
     return lake
 
 

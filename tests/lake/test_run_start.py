@@ -6,7 +6,6 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,11 +13,10 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
+from tests.support.project import write_rejected_rows
 from tests.support.records import UNAVAILABLE, Record, flattened, record
 from tests.support.scenario import order as outbox_order
 from tests.support.small_project import SOURCES, small_project
-
-pytestmark = pytest.mark.thorough
 
 TOPICS = """
 [topics]
@@ -65,57 +63,40 @@ def customer(offset: int, key: str) -> Record:
     return record({"customer_id": key}, value, offset, topic="demo.datalake.customers")
 
 
-@dataclass
-class Names:
-    """The project and its lake."""
-
-    lake: Lake
-    folder: Path
-
-    def ingest(self, *events: Record) -> None:
-        self.lake.land(events)
-        assert self.lake.ingest().code == 0
-
-    def run(self) -> None:
-        self.lake.dbt("run", project=self.folder)
+def ingest(lake: Lake, *events: Record) -> None:
+    lake.land(events)
+    assert lake.ingest().code == 0
 
 
 @pytest.fixture(scope="module")
-def names(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Names:
-    folder = tmp_path_factory.mktemp("names")
-    topics = folder / "topics.toml"
-    topics.write_text(TOPICS)
-    project = small_project(folder / "project")
+def names(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The lake of a model that reads two bronze tables."""
+    project = small_project(tmp_path_factory.mktemp("names") / "project")
+    (project / "topics.toml").write_text(TOPICS)
     models = project / "models"
     sources = SOURCES.replace(
         "name: cdc_events", "name: cdc_events\n      - name: customers"
     )
     (models / "staging" / "_sources.yml").write_text(sources)
     (models / "staging" / "stg_customers.sql").write_text(CUSTOMERS)
-    listed = "rejected_rows([ref('stg_orders'), ref('stg_customers')])"
-    (models / "silver" / "rejected_rows.sql").write_text(
-        "{{ config(materialized='ephemeral') }}\n{{ " + listed + " }}\n"
-    )
+    write_rejected_rows(models)
     (models / "silver" / "names.sql").write_text(NAMES)
     (models / "silver" / "lengths.sql").write_text(LENGTHS)
-    return Names(new_lake(topics), project)
+    return new_lake(project=project)
 
 
-def test_batch_that_two_tables_share_is_read_of_both(names: Names) -> None:
+def test_batch_that_two_tables_share_is_read_of_both(names: Lake) -> None:
     """A run may see it in one of them, before the ingest commits it to the other."""
-    lake = names.lake
-    names.ingest(order(1, 1), customer(1, "FIRST"))
-    names.run()
-    names.ingest(order(2, 2))
-    names.run()
-    events = lake.rows("bronze.cdc_events")
+    names.build([order(1, 1), customer(1, "FIRST")])
+    names.build([order(2, 2)])
+    events = names.rows("bronze.cdc_events")
     [batch] = {row["ingest_batch"] for row in events if row["kafka_offset"] == 2}
-    names.ingest(customer(2, "LATE"))
-    lake.sql(f"update bronze.customers set ingest_batch = {batch} where kafka_offset = 2")
-    names.run()
+    ingest(names, customer(2, "LATE"))
+    names.sql(f"update bronze.customers set ingest_batch = {batch} where kafka_offset = 2")
+    names.dbt("run")
     expected = {"order 1", "customer FIRST", "order 2", "customer LATE"}
     for table in ("silver.names", "silver.lengths"):
-        assert {row["name_id"] for row in lake.rows(table)} == expected, table
+        assert {row["name_id"] for row in names.rows(table)} == expected, table
 
 
 @contextmanager
@@ -136,58 +117,54 @@ def commit_of_a_clock_ahead(lake: Lake, table: str, ahead: timedelta) -> Iterato
         lake.release()
 
 
-def test_nothing_is_written_by_a_clock_that_is_behind(names: Names) -> None:
+def test_nothing_is_written_by_a_clock_that_is_behind(names: Lake) -> None:
     """A reader would not see it. Each layer has its own writers, and their clocks."""
-    lake = names.lake
     hour = timedelta(hours=1)
-    names.ingest(order(20, 20), customer(20, "EARLY"))
-    names.run()
-    lake.land([order(21, 21), customer(21, "THEN")])
-    with commit_of_a_clock_ahead(lake, "bronze.customers", hour) as said:
-        before = lake.rows("bronze.cdc_events")
-        refused = lake.ingest()
-        assert (refused.code, lake.rows("bronze.cdc_events")) == (75, before)
+    names.build([order(20, 20), customer(20, "EARLY")])
+    names.land([order(21, 21), customer(21, "THEN")])
+    with commit_of_a_clock_ahead(names, "bronze.customers", hour) as said:
+        before = names.rows("bronze.cdc_events")
+        refused = names.ingest()
+        assert (refused.code, names.rows("bronze.cdc_events")) == (75, before)
         assert said in refused.err
-        names.run()
-    assert lake.ingest().code == 0
-    with commit_of_a_clock_ahead(lake, "silver.names", hour) as said:
-        answer = lake.try_dbt("run", project=names.folder)
+        names.dbt("run")
+    assert names.ingest().code == 0
+    with commit_of_a_clock_ahead(names, "silver.names", hour) as said:
+        answer = names.try_dbt("run")
         assert not answer["success"]
         assert said in answer["error"]
-        names.ingest(order(22, 22))
-    names.run()
-    with commit_of_a_clock_ahead(lake, "silver.names", timedelta(seconds=3)):
-        names.ingest(order(23, 23))
-        names.run()
-    found = {row["name_id"] for row in lake.rows("silver.names")}
+        ingest(names, order(22, 22))
+    names.dbt("run")
+    with commit_of_a_clock_ahead(names, "silver.names", timedelta(seconds=3)):
+        names.build([order(23, 23)])
+    found = {row["name_id"] for row in names.rows("silver.names")}
     assert {f"order {key}" for key in range(20, 24)} | {"customer THEN"} <= found
     for table in ("bronze.customers", "silver.names"):
-        assert lake.tables.properties(table)["hoodie.table.timeline.timezone"] == "UTC"
+        assert names.tables.properties(table)["hoodie.table.timeline.timezone"] == "UTC"
 
 
-def test_tables_of_others_are_left_alone(names: Names, tmp_path: Path) -> None:
+def test_tables_of_others_are_left_alone(names: Lake, tmp_path: Path) -> None:
     """Also where they lack our columns; a source's name at another place ends the run."""
-    lake = names.lake
-    lake.sql("create table bronze.theirs using parquet as select 1 as precious")
-    names.run()
-    assert lake.sql("select precious from bronze.theirs") == [["1"]]
-    lake.sql("drop table bronze.theirs")
+    names.sql("create table bronze.theirs using parquet as select 1 as precious")
+    names.dbt("run")
+    assert names.sql("select precious from bronze.theirs") == [["1"]]
+    names.sql("drop table bronze.theirs")
 
-    lake.sql("drop table bronze.customers")
+    names.sql("drop table bronze.customers")
     place = tmp_path / "customers"
-    lake.sql(
+    names.sql(
         f"create table bronze.customers using parquet location '{place}'"
         " as select 1 as precious"
     )
-    answer = lake.try_dbt("run", project=names.folder)
+    answer = names.try_dbt("run")
     assert not answer["success"]
-    ours = lake.root / "warehouse" / "bronze.db" / "customers"
+    ours = names.root / "warehouse" / "bronze.db" / "customers"
     said = f"{answer['error']} {answer['said']}"
     assert f"a table bronze.customers at file:{place}" in said
     assert f"the ingest writes to file:{ours}" in said
-    assert lake.sql("select precious from bronze.customers") == [["1"]]
-    lake.sql("drop table bronze.customers")
-    names.run()
+    assert names.sql("select precious from bronze.customers") == [["1"]]
+    names.sql("drop table bronze.customers")
+    names.dbt("run")
 
 
 def test_increment_of_four_models_is_24_statements(new_lake: NewLake) -> None:
@@ -199,8 +176,7 @@ def test_increment_of_four_models_is_24_statements(new_lake: NewLake) -> None:
     models = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
     lake.build([outbox_order("c", 1, 100, 0), outbox_order("u", 1, 120, 2)], *models)
     late = outbox_order("u", 1, 110, 1)
-    lake.land([outbox_order("c", 2, 130, 3), late])
-    assert lake.ingest().code == 0
+    ingest(lake, outbox_order("c", 2, 130, 3), late)
     statements = lake.dbt("run", *models)["statements"]
     assert len(lake.rows("silver.order_items")) == 2
     assert len(statements) <= 24, "\n".join(statements)
@@ -225,8 +201,7 @@ def test_rows_that_may_wait_are_searched_for_where_there_may_be_some(
     models = ("-s", "stg_orders", "orders")
 
     def statements_after(*events: Record) -> list[str]:
-        lake.land(events)
-        assert lake.ingest().code == 0
+        ingest(lake, *events)
         said: list[str] = lake.dbt("run", *models)["statements"]
         return said
 

@@ -17,7 +17,7 @@ from tests.conftest import NewLake
 from tests.support.lake import Lake
 from tests.support.project import write_rejected_rows
 from tests.support.records import Record, Row, envelope, flattened, record
-from tests.support.small_project import STAGING, TOPICS, set_columns, small_project
+from tests.support.small_project import STAGING, set_columns, small_project
 
 # What the connector sends for a value that it lacks, and its bytes as Java has them.
 PLACEHOLDER = """it's "né\\\\" sent"""
@@ -96,8 +96,7 @@ SECOND: list[Record | str] = [
 @pytest.fixture(scope="module")
 def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """After two builds."""
-    folder = tmp_path_factory.mktemp("forms")
-    project = small_project(folder / "project")
+    project = small_project(tmp_path_factory.mktemp("forms") / "project")
     set_columns(project, COLUMNS)
     # The same by a key that has a number.
     meta = {
@@ -111,14 +110,10 @@ def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     staging = project / "models/staging/stg_orders_by_gross.sql"
     staging.write_text(STAGING.format(meta=meta))
     write_rejected_rows(project / "models")
-    topics = folder / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = new_lake(topics)
+    lake = new_lake(project=project)
     variables = json.dumps({"cdc_lakehouse_unavailable_value": PLACEHOLDER})
     for events in (FIRST, SECOND):
-        lake.land(events)
-        assert lake.ingest().code == 0
-        lake.dbt("run", "--vars", variables, project=project)
+        lake.build(events, "--vars", variables)
     return lake
 
 

@@ -71,10 +71,10 @@ class SparkProcess:
         self._generates_code = False
         self._count = 0
 
-    def new_lake(self, topics: Path | None = None, *, generates_code: bool = False) -> Lake:
-        """A lake without anything in it."""
+    def new_lake(self, topics: Path | None = None, **options: Any) -> Lake:
+        """A lake without anything in it; the options are those of ``Lake``."""
         self._count += 1
-        return Lake(self, self.folder / f"lake-{self._count}", topics, generates_code)
+        return Lake(self, self.folder / f"lake-{self._count}", topics, **options)
 
     def put(self, lake: Lake) -> None:
         """Have a lake at the place."""
@@ -154,16 +154,25 @@ class Lake:
     Args:
         spark: what works on it.
         parked: its folder while it is not at the place.
-        topics: the topics file, where it is not that of most tests.
+        topics: the topics file, where it is not that of most tests or of the project.
+        project: the dbt project that builds it.
         generates_code: whether Spark generates code for its queries, as it does for users.
     """
 
     def __init__(
-        self, spark: SparkProcess, parked: Path, topics: Path | None, generates_code: bool
+        self,
+        spark: SparkProcess,
+        parked: Path,
+        topics: Path | None = None,
+        project: Path = PROJECT,
+        *,
+        generates_code: bool = False,
     ) -> None:
         self.spark = spark
         self.parked = parked
-        self.topics = topics or TOPICS_FILE
+        self.project = project
+        own = TOPICS_FILE if project == PROJECT else project / "topics.toml"
+        self.topics = topics or own
         self.generates_code = generates_code
         self._files = 0
 
@@ -220,7 +229,7 @@ class Lake:
         self.spark.put(self)
         return Ingested(**self.spark.ask("ingest", list(arguments)))
 
-    def dbt(self, *arguments: str, project: Path = PROJECT) -> dict[str, Any]:
+    def dbt(self, *arguments: str, project: Path | None = None) -> dict[str, Any]:
         """Run a dbt command that must succeed."""
         answer = self.try_dbt(*arguments, project=project)
         failed = {
@@ -231,7 +240,7 @@ class Lake:
         assert answer["success"], f"{answer['error']} {answer['said']} {failed}"
         return answer
 
-    def try_dbt(self, *arguments: str, project: Path = PROJECT) -> dict[str, Any]:
+    def try_dbt(self, *arguments: str, project: Path | None = None) -> dict[str, Any]:
         """Run a dbt command.
 
         Returns:
@@ -240,20 +249,23 @@ class Lake:
             ``status``, ``message``, ``seconds`` and ``kind``.
         """
         self.spark.put(self)
-        answer: dict[str, Any] = self.spark.ask("dbt", list(arguments), str(project))
+        folder = str(project or self.project)
+        answer: dict[str, Any] = self.spark.ask("dbt", list(arguments), folder)
         return answer
 
     def build(self, records: Iterable[Record | str], *arguments: str) -> list[str]:
-        """Bring records to silver; what dbt warned of.
+        """Bring records to silver; what the build warned of.
 
         Args:
             records: a landing file's.
-            arguments: of ``dbt run``; staging and silver where none are given.
+            arguments: of ``dbt run``; where none are given, staging and silver of the
+                project itself, and all of another one.
         """
         self.land(records)
         ingested = self.ingest()
         assert ingested.code == 0, ingested.err
-        said: list[str] = self.dbt("run", *(arguments or SILVER))["said"]
+        models = SILVER if self.project == PROJECT else ()
+        said: list[str] = self.dbt("run", *(arguments or models))["said"]
         return said
 
     def sql(self, statement: str) -> list[list[str]]:

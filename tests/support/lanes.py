@@ -43,17 +43,8 @@ OWN_MODELS = (
 )
 # The lanes with a history beside the silver table: it costs a build of its own.
 WITH_HISTORY = (
-    *(
-        "toast",
-        "reads",
-        "composite",
-        "mixed",
-        "truncated",
-        "resynced",
-        "added",
-        "everything",
-    ),
-    *("emptied", "read_again", "lost"),
+    *("toast", "reads", "composite", "mixed", "truncated", "resynced", "added"),
+    *("everything", "emptied", "read_again", "lost"),
 )
 STAGING = """{{{{ config(meta={{
     'key': '{key}',{key_columns}

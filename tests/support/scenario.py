@@ -1,15 +1,9 @@
-"""Scenarios: change events of the project's tables, and what silver has after each step.
-
-One lake goes through the steps of several scenarios at once, each with keys or a table
-of its own, because a build costs seconds however few its events are. The rows of every
-step are kept, so that a test reads the step that it is about and needs no other test.
-"""
+"""Change events of the project's tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.support.lake import Lake
 from tests.support.records import Record, Row, flattened, record
 from tests.support.stories import ORDER
 
@@ -50,32 +44,3 @@ def _base_change(
 def live(rows: list[Row], table: str) -> set[Any]:
     """The keys of a silver table's rows that are not deleted."""
     return {row[KEYS[table]] for row in rows if not row["is_deleted"]}
-
-
-class Scenario:
-    """A lake, and what its silver tables held after each step.
-
-    Args:
-        lake: what the steps are done to.
-    """
-
-    def __init__(self, lake: Lake) -> None:
-        self.lake = lake
-        self._steps: dict[str, dict[str, list[Row]]] = {}
-
-    def keep(self, step: str, *tables: str) -> None:
-        """Keep what silver tables hold now, after ``step``."""
-        self._steps[step] = {table: self.lake.rows(f"silver.{table}") for table in tables}
-
-    def kept(self, step: str, table: str) -> list[Row]:
-        """The rows of a silver table after a step."""
-        return self._steps[step][table]
-
-    def rows(self, step: str, table: str) -> dict[Any, Row]:
-        """The rows of a silver table after a step, by key; not for ``order_items``."""
-        assert table != "order_items"
-        return {row[KEYS[table]]: row for row in self.kept(step, table)}
-
-    def live(self, step: str, table: str) -> set[Any]:
-        """The keys that a silver table had after a step and that were not deleted."""
-        return live(self.kept(step, table), table)

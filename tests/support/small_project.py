@@ -46,6 +46,7 @@ def small_project(folder: Path) -> Path:
         shutil.rmtree(name)
     for layer in ("staging", "silver"):
         (models / layer).mkdir(parents=True)
+    (folder / "topics.toml").write_text(TOPICS)
     (models / "staging" / "_sources.yml").write_text(SOURCES)
     (models / "silver" / "orders.sql").write_text(SILVER)
     set_columns(folder, COLUMNS)
