@@ -3,13 +3,13 @@
 Ingest and build run once on a small lake (one topic, one silver table of few columns, one
 gold table), undisturbed, and what a kill would leave is recorded before every statement of
 dbt and before every change that Hudi or a checkpoint makes on the disk. See
-``tests.support.crash_images`` for why the copies are what a kill leaves; tests with real
-processes show it. After each recorded kill the command runs again without help,
-and the tables must equal the undisturbed ones.
+``tests.support.crash_images`` for why the copies are what a kill leaves. After each
+recorded kill the command runs again without help, and the tables must equal the
+undisturbed ones.
 
 Here, a selection: each step of a commit once. ``tests/servers/test_crash_everywhere.py``
-takes every state that was recorded, also of Derby, a column that is added, the models of
-the project up to gold, and processes that are really killed.
+takes every state that was recorded, and a column that is added. Processes that are really
+killed are those of ``tests/servers/test_live.py``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def small(
 ) -> Iterator[SmallLake]:
     """Ingests and builds of a small lake, recorded."""
     folder = tmp_path_factory.mktemp("crash")
-    lake = small_lake(spark, folder, builds=2, follows_derby=False)
+    lake = small_lake(spark, folder, builds=2)
     yield lake
     lake.builds[0].lake.remove()
 

@@ -27,8 +27,6 @@ _IN_PLACE = re.compile(r"^metastore/|/hoodie\.properties$")
 _PASSING = re.compile(
     r"(?<!/\.hoodie)/$|\.crc$|\.tmp$|/_temporary/|\.[0-9a-f]{8}-[0-9a-f-]{27}$"
 )
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
-_NUMBER = re.compile(r"\d+")
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 # The point at which the work was done.
 END = "end"
@@ -59,18 +57,6 @@ def unfinished(paths: Paths) -> set[str]:
     return {table for (table, _), state in instants_of(paths).items() if state != COMPLETED}
 
 
-def shape(paths: Paths) -> frozenset[str]:
-    """The files of tables and checkpoints, without what differs from run to run."""
-    return frozenset(
-        _NUMBER.sub("<n>", _UUID.sub("<uuid>", path))
-        for path in paths
-        if path.startswith(("warehouse/", "checkpoints/"))
-        and not path.startswith("warehouse/staging.db/")
-        and not path.endswith("/")
-        and not _PASSING.search(path)
-    )
-
-
 @dataclass(frozen=True)
 class Image:
     """What a kill at a point leaves.
@@ -93,11 +79,6 @@ class Image:
     def unfinished(self) -> set[str]:
         """The tables that have an instant which is not completed."""
         return unfinished(self.files)
-
-    @property
-    def shape(self) -> frozenset[str]:
-        """As ``shape`` has it."""
-        return shape(self.files)
 
     @cached_property
     def state(self) -> frozenset[tuple[str, str]]:

@@ -6,14 +6,13 @@ changed:
 - before each operation of Hadoop's file system that changes something (create, rename,
   delete, make a folder), and after each create, when the file is there and empty. Hudi
   and Spark write by them;
-- before each SQL statement of dbt, and when the work is done;
-- between those, where it is asked for, whenever Derby has written. It writes past
-  Hadoop, so a thread looks at its log all the time, which may miss a write or two.
+- before each SQL statement of dbt, and when the work is done.
+
+Derby writes past Hadoop; its own recovery is not looked at.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -106,13 +105,11 @@ class Recorder:
     Args:
         place: the lake's folder.
         folder: keeps the images.
-        follows_derby: whether it looks at Derby's log all the time.
     """
 
-    def __init__(self, place: Path, folder: Path, *, follows_derby: bool) -> None:
+    def __init__(self, place: Path, folder: Path) -> None:
         self.place = place
         self.folder = folder
-        self.follows_derby = follows_derby
         self.points: list[tuple[str, int]] = []
         self.images: list[Image] = []
         self._known: dict[str, tuple[tuple[int, int, int], str]] = {}
@@ -123,11 +120,7 @@ class Recorder:
     def recording(self) -> Iterator[None]:
         """Take an image at every point of the block, and one after it."""
         (self.folder / "contents").mkdir(parents=True, exist_ok=True)
-        with (
-            self._watched_statements(),
-            self._watched_file_system(),
-            self._watched_derby(),
-        ):
+        with self._watched_statements(), self._watched_file_system():
             yield
         self.point(END)
         (self.folder / "images.json").write_text(
@@ -188,34 +181,6 @@ class Recorder:
             yield
         finally:
             Cursor.execute = execute  # type: ignore[method-assign]  # as above
-
-    @contextmanager
-    def _watched_derby(self) -> Iterator[None]:
-        if not self.follows_derby:
-            yield
-            return
-        ended = threading.Event()
-        log = self.place / "metastore" / "log"
-
-        def times() -> list[tuple[str, int]]:
-            with contextlib.suppress(FileNotFoundError):
-                return [(file.name, file.stat().st_mtime_ns) for file in log.iterdir()]
-            return []
-
-        def follow() -> None:
-            last = times()
-            while not ended.wait(0.002):
-                if (now := times()) != last:
-                    last = now
-                    self.point("derby")
-
-        thread = threading.Thread(target=follow)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
 
     @contextmanager
     def _watched_file_system(self) -> Iterator[None]:
@@ -323,15 +288,7 @@ def _state(thread: Path) -> str:
     return status.rpartition(") ")[2][0]
 
 
-def record(
-    place: str,
-    folder: str,
-    work: Callable[..., Any],
-    arguments: list[Any],
-    *,
-    follows_derby: bool,
-) -> Any:
+def record(place: str, folder: str, work: Callable[..., Any], arguments: list[Any]) -> Any:
     """Do some work on the lake at a place, and keep its images in a folder."""
-    recorder = Recorder(Path(place), Path(folder), follows_derby=follows_derby)
-    with recorder.recording():
+    with Recorder(Path(place), Path(folder)).recording():
         return work(*arguments)

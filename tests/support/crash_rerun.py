@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from tests.support.crash_images import END, Image, Images, Paths, unfinished
+from tests.support.crash_images import END, Image, Images
 from tests.support.lake import Lake, SparkProcess
-from tests.support.project import PROJECT
 from tests.support.records import UNAVAILABLE, Record, flattened, record
 from tests.support.small_project import (
     COLUMNS,
@@ -72,33 +65,23 @@ class Work:
     """Work that was done undisturbed, and recorded.
 
     Attributes:
-        name: says which.
         lake: what it was done on.
-        project: dbt's, of a build.
-        prepare: what comes before it, where the work of a lake follows each other.
         images: what a kill would have left of it.
         rerun: does it, with an assertion that it succeeds.
         layers: those whose tables it writes.
         expected: their content after it.
     """
 
-    name: str
     lake: Lake
-    project: Path
     images: Images
-    prepare: Callable[[], object]
     rerun: Callable[[], object]
     layers: tuple[str, ...]
     expected: Content
 
     def check_rerun(self) -> None:
         """Run it, on what is in the lake's place now, and compare."""
-        self.prepare()
         self.rerun()
-        found = content(self.lake, *self.layers)
-        assert found.keys() == self.expected.keys()
-        for table, rows in self.expected.items():
-            assert found[table] == rows, table
+        assert content(self.lake, *self.layers) == self.expected
 
     def failures(self, images: Iterable[Image]) -> dict[str, str]:
         """Run it after a kill at each of some points; what went wrong, by the point."""
@@ -123,50 +106,39 @@ class Work:
             assert states >= {None, "requested", "inflight", "completed"}, instant
 
 
+def _record(
+    lake: Lake,
+    folder: Path,
+    command: str,
+    arguments: list[Any],
+    rerun: Callable[[], object],
+    *layers: str,
+) -> Work:
+    lake.release()  # it starts without a metastore open, as a new process does
+    answer = lake.spark.ask("record", str(folder), command, arguments)
+    assert answer.get("success", answer.get("code") == 0), answer
+    expected = content(lake, *layers)
+    return Work(lake, Images(folder), rerun, layers, expected)
+
+
 def record_ingest(lake: Lake, folder: Path) -> Work:
     """Ingest what has landed in the lake, and keep what a kill would leave of it."""
     arguments = ["files", str(lake.landing), "--topics", str(lake.topics)]
-    lake.release()  # it starts without a metastore open, as a new process does
-    lake.spark.ask("record", str(folder), "ingest", [arguments], False)
-    return Work(
-        folder.name,
-        lake,
-        PROJECT,
-        Images(folder),
-        prepare=lambda: None,
-        rerun=partial(_ingest, lake),
-        layers=("bronze",),
-        expected=content(lake, "bronze"),
-    )
+    return _record(lake, folder, "ingest", [arguments], partial(_ingest, lake), "bronze")
 
 
-def record_build(
-    lake: Lake,
-    folder: Path,
-    project: Path,
-    *models: str,
-    prepare: Callable[[], object] = lambda: None,
-    follows_derby: bool = False,
-) -> Work:
-    """Build models, and keep what a kill would leave of it."""
-    prepare()
+def record_build(lake: Lake, folder: Path, project: Path, columns: dict[str, str]) -> Work:
+    """Build a small project with some columns, and keep what a kill would leave of it."""
     # One statement after the other: then it is the same at each run which one is next.
-    run = ["run", "--threads", "1", *models]
-    lake.release()
-    arguments = [run, str(project)]
-    answer = lake.spark.ask("record", str(folder), "dbt", arguments, follows_derby)
-    assert answer["success"], answer
+    run = ("run", "--threads", "1")
+
+    def rerun() -> None:
+        set_columns(project, columns)
+        lake.dbt(*run, project=project)
+
+    set_columns(project, columns)
     layers = ("bronze", "silver", "gold")
-    return Work(
-        folder.name,
-        lake,
-        project,
-        Images(folder),
-        prepare=prepare,
-        rerun=partial(lake.dbt, *run, project=project),
-        layers=layers,
-        expected=content(lake, *layers),
-    )
+    return _record(lake, folder, "dbt", [run, str(project)], rerun, *layers)
 
 
 @dataclass(frozen=True)
@@ -183,9 +155,7 @@ class SmallLake:
     builds: list[Work]
 
 
-def small_lake(
-    spark: SparkProcess, folder: Path, *, builds: int, follows_derby: bool
-) -> SmallLake:
+def small_lake(spark: SparkProcess, folder: Path, *, builds: int) -> SmallLake:
     """Make one, below a folder."""
     topics = folder / "topics.toml"
     topics.write_text(TOPICS)
@@ -199,62 +169,11 @@ def small_lake(
             small.ingests.append(record_ingest(lake, folder / f"ingest-{number}"))
         else:
             _ingest(lake)
-        small.builds.append(
-            record_build(
-                lake,
-                folder / f"build-{number}",
-                project,
-                prepare=partial(set_columns, project, columns),
-                follows_derby=follows_derby,
-            )
-        )
+        build = folder / f"build-{number}"
+        small.builds.append(record_build(lake, build, project, columns))
     return small
 
 
 def _ingest(lake: Lake) -> None:
     done = lake.ingest()
     assert done.code == 0, done.err
-
-
-def kill_in_flight(lake: Lake, arguments: list[str], table: str) -> Paths:
-    """Run a command in a process of its own, and kill it in the middle of a commit.
-
-    Args:
-        lake: what it works on.
-        arguments: of ``python -m``.
-        table: the table that is written.
-
-    Returns:
-        The files that it left in the lake, with an instant of the table in flight.
-    """
-    with (lake.root / "killed.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *arguments],
-            cwd=PROJECT,
-            env=lake.environment(),
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    timeline = f"warehouse/{table.replace('.', '.db/')}/.hoodie"
-    folder = lake.root / timeline
-    try:
-        while process.poll() is None:
-            names = [file.name for file in folder.glob("*")]
-            if unfinished([f"{timeline}/{name}" for name in names]):
-                # What goes on until the signal has come shows in what is left.
-                os.killpg(process.pid, signal.SIGKILL)
-            time.sleep(0.002)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    assert process.returncode == -signal.SIGKILL, (lake.root / "killed.log").read_text()
-    left = _paths(lake)
-    assert table in unfinished(left), "the kill came after the commit"
-    return left
-
-
-def _paths(lake: Lake) -> Paths:
-    root = lake.root
-    return {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}

@@ -179,14 +179,10 @@ def set_properties(properties: dict[str, str | None]) -> None:
             system.setProperty(name, value)
 
 
-def record_images(
-    folder: str, command: str, arguments: list[Any], follows_derby: bool
-) -> Any:
+def record_images(folder: str, command: str, arguments: list[Any]) -> Any:
     """Run another command and keep in a folder what a kill would leave at each point."""
     spark_session()
-    work = COMMANDS[command]
-    lake = os.environ["LAKE_ROOT"]
-    return record(lake, folder, work, arguments, follows_derby=follows_derby)
+    return record(os.environ["LAKE_ROOT"], folder, COMMANDS[command], arguments)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
