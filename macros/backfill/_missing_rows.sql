@@ -2,7 +2,6 @@
    deleted: its delete was never sent. #}
 {% macro _missing_rows(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set bronze = cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(4) -%}
 {%- set passed = 'source_epoch, source_position, source_lsn, source_ts, ingested_at, ingest_batch' -%}
 {%- set is_behind -%}
 coalesce(
@@ -11,15 +10,15 @@ coalesce(
         )
 {%- endset -%}
 reads as (
-    select topic, topic_generation, topic_partition, kafka_offset, {{ passed }}
-    from {{ bronze }}
+    select topic, topic_generation, {{ cdc_lakehouse.topic_partition() }} as topic_partition, kafka_offset, {{ passed }}
+    from {{ table['bronze_relation'] }}
     where
         op = 'r' and source_position in ('{{ table['snapshots'] | map('last') | join("', '") }}') and {{ table['until'] }}
         and concat(source_epoch, '@', source_position) in ('{{ table['snapshots'] | map('join', '@') | join("', '") }}')
     {%- for marker in table['markers'] if marker['point'] in table['snapshots'] %}
     union all
     select '{{ marker['topic'] }}', null, null, null, {{ passed }}
-    from {{ cdc_lakehouse.bronze_events(marker['relation']) | indent(4) }}
+    from {{ marker['relation'] }}
     where event_id = '{{ marker['id'] }}'
     {%- endfor %}
 ),
@@ -46,7 +45,7 @@ missing as (
             source_epoch, topic, source_position, max(source_lsn) as source_lsn, max(topic_generation) as topic_generation,
             max(source_ts) as changed_at, max(ingested_at) as ingested_at, max(ingest_batch) as ingest_batch,
             min(ingest_batch) as first_batch,
-            max((select collect_set(topic) from {{ bronze }} where {{ table['until'] }})) as topics
+            max((select collect_set(topic) from {{ table['bronze_relation'] }} where {{ table['until'] }})) as topics
         from reads
         group by all
     ) as snapshot

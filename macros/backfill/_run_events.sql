@@ -56,16 +56,16 @@ existing as (
 {%- if table['truncates'] -%}
 truncates as (
     select struct(
-        source_epoch, source_position, topic, topic_generation, topic_partition, source_table,
-        struct(source_epoch as epoch, source_position as position) as at,
+        source_epoch, source_position, topic, topic_generation, {{ cdc_lakehouse.topic_partition() }} as topic_partition,
+        source_table, struct(source_epoch as epoch, source_position as position) as at,
         min(kafka_offset) as kafka_offset, min(event_id) as event_id, min(source_lsn) as source_lsn,
         min(source_ts) as changed_at, min(ingested_at) as ingested_at, min(ingest_batch) as ingest_batch
     ) as __cdc_truncate
-    from {{ cdc_lakehouse.bronze_events(table['bronze_relation']) | indent(4) }}
+    from {{ table['bronze_relation'] }}
     where
         op = 't' and source_position in ('{{ table['truncates'] | map('last') | join("', '") }}') and {{ table['until'] }}
         and concat(source_epoch, '@', source_position) in ('{{ table['truncates'] | map('join', '@') | join("', '") }}')
-    group by source_epoch, source_position, topic, topic_generation, topic_partition, source_table
+    group by source_epoch, source_position, topic, topic_generation, {{ cdc_lakehouse.topic_partition() }}, source_table
 ),
 
 truncated as (

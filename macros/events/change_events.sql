@@ -23,12 +23,13 @@ with
 {#- No text of an event has the mark of its long numbers: it is a digest of all of it. #}
 events as (
     select
-        bronze.*,
+        *,
+        {{ cdc_lakehouse.topic_partition() }} as topic_partition,
         {{ cdc_lakehouse._exact_numbers('key') | indent(8) }} as exact_key,
         {{ cdc_lakehouse._exact_numbers('value', 'md5(value)') | indent(8) }} as marked_value
-    from {{ cdc_lakehouse.bronze_events(bronze) | indent(4) }} as bronze
+    from {{ bronze }}
     {{ only | indent(4) }}
-    where bronze.op <> 't'
+    where op <> 't'
 ),
 
 {#- The row is the value itself in the flattened form, `after` or (of a delete) `before` in the envelope; either
@@ -86,7 +87,7 @@ texts as (
 images as (
     select
         *,
-        if(is_deleted, null, row_image) as live,
+        case when not is_deleted then row_image end as live,
         array(
             {{ text }}, {{ base64 }}, to_json(array({{ text }})), to_json(array({{ base64 }})),
             '["{{ uuid }}"]', to_json(map({{ text }}, {{ text }})), '[{{ bytes | join(',') }}]'
@@ -106,7 +107,7 @@ typed as (
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- else %}
         {%- set value = cdc_lakehouse._typed('live.`%s`' % column, type, table['source_names'][column]) %}
-        {{ 'if(array_contains(unsent, live.`%s`), null, %s)' % (column, value)
+        {{ 'case when not array_contains(unsent, live.`%s`) then %s end' % (column, value)
             if column in table['unchanged'] + table['full'] else value }}
         {%- endif %} as `{{ column }}`,
         {%- endfor %}
@@ -134,7 +135,7 @@ checked as (
         {%- for column in table['columns'] if column not in [table['key']] + key_columns + table['unchanged'] %}
         {%- do conditions.update({column: '`%s` is null and row_image.`%s` is not null' % (column, column)}) %}
         {%- endfor %}
-        if(is_deleted, null, {{ cdc_lakehouse.columns_where(conditions) | indent(8) }}) as untyped_columns,
+        case when not is_deleted then {{ cdc_lakehouse.columns_where(conditions) | indent(8) }} end as untyped_columns,
         rejection
     from typed
 )

@@ -37,10 +37,11 @@
             'count_if(__cdc_is_changed and __cdc_reason is null) as changed',
             'count_if(__cdc_reason is not null) as reasons',
             'count_if(__cdc_is_changed and size(__cdc_kept) > 0) as kept',
-            "nullif(concat_ws('@', min(__cdc_past).epoch, min(__cdc_past).position), '') as past",
+            "nullif(concat_ws('@', {0}.epoch, {0}.position), '') as past".format(
+                'min(if(__cdc_reason is null, __cdc_past, __cdc_lowest))'),
             'count_if(__cdc_lacks) as lacking',
             ('null' if is_history else
-                'to_json(array_distinct(flatten(collect_set(__cdc_unlisted_fields))))') ~ ' as unlisted',
+                'to_json(array_distinct(flatten(flatten(collect_set(__cdc_fields)))))') ~ ' as fields',
         ] if fold else ['count(*) as changed'] -%}
         {%- do counted.append('typeof(first(struct(*))) as types') -%}
         {%- set found = run_query('select ' ~ counted | join(', ') ~ ' from ' ~ rows).rows[0] -%}
@@ -87,7 +88,9 @@
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
 
-    {%- for field in (fromjson(found['unlisted']) | sort if found.get('unlisted') and not flags.EMPTY else []) -%}
+    {%- set listed = fold['source_names'].values() | sum(start=fold['ignored_fields']) if fold -%}
+    {%- for field in (fromjson(found['fields']) | sort if found.get('fields') and not flags.EMPTY else [])
+        if not field.startswith('__') and field not in listed -%}
         {%- do exceptions.warn(
             "model '" ~ fold['name'] ~ "' does not list the field '"
             ~ (field if field.isprintable() else field | tojson) ~ "' that its events have: cdc-lakehouse diff says"

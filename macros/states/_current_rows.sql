@@ -13,7 +13,7 @@
 {%- endfor -%}
 select
     `{{ table['columns'] | join('`, `') }}`, {{ position | join(', ') }}, carried_columns, cdc_state,
-    exists(carried_columns, entry -> entry.sequence.op = 'c') as __cdc_lacks, __cdc_unlisted_fields, {{ cdc_lakehouse._reasons(table) | indent(4) }} as __cdc_reason,
+    exists(carried_columns, entry -> entry.sequence.op = 'c') as __cdc_lacks, __cdc_fields, {{ cdc_lakehouse._reasons(table) | indent(4) }} as __cdc_reason,
     {%- if is_increment %}
     __cdc_kept,
     __cdc_stored is null or __cdc_part = 0 or not (
@@ -22,11 +22,10 @@ select
         and cdc_state.last_read_at <=> __cdc_stored.last_read_at
         and carried_columns <=> __cdc_stored.carried_columns
     ) as __cdc_is_changed,
-    if(
-        __cdc_lowest_sequence < __cdc_stored.sequence or __cdc_reason is not null, __cdc_lowest, __cdc_deleted
-    ) as __cdc_past
+    __cdc_lowest, if(__cdc_lowest_sequence < __cdc_stored.sequence, __cdc_lowest, __cdc_deleted) as __cdc_past
     {%- else %}
     cast(array() as array<string>) as __cdc_kept, true as __cdc_is_changed,
+    cast(null as struct<epoch: int, position: string>) as __cdc_lowest,
     cast(null as struct<epoch: int, position: string>) as __cdc_past
     {%- endif %}
 from (
@@ -35,7 +34,7 @@ from (
         {{ values.get(column, '') }}`{{ column }}`,
         {%- endfor %}
         struct(
-            topic_generation, topic_partition, if(__cdc_sequence.read_rank = 1, __cdc_sequence.position, null) as position_before_read,
+            topic_generation, topic_partition, case when __cdc_sequence.read_rank = 1 then __cdc_sequence.position end as position_before_read,
             __cdc_last_read_at as last_read_at
         ) as cdc_state,
         filter(cast(array(
@@ -47,9 +46,7 @@ from (
             )){{ ',' if not loop.last }}
             {%- endfor %}
         ) as {{ carried_type }}), entry -> array_contains(unavailable_columns, entry.column_name)) as carried_columns,
-        filter(array_distinct(flatten(__cdc_fields)), name -> not startswith(name, '__') and name not in (
-            '{{ (table['source_names'].values() | sum(start=[]) + table['ignored_fields']) | join("', '") }}'
-        )) as __cdc_unlisted_fields
+        __cdc_fields
         {%- if is_increment %},
         __cdc_stored, __cdc_sequence, __cdc_part, __cdc_lowest_sequence, __cdc_highest_sequence, __cdc_lowest, __cdc_deleted,
         __cdc_unchanged_sequence, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept

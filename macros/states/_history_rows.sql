@@ -24,10 +24,8 @@ asked as (
 compared as (
     select
         *,
-        if(
-            __cdc_incarnation.op = 'c' and size(__cdc_unknown) > 0,
-            struct(__cdc_incarnation.source_epoch, __cdc_incarnation.source_position), null
-        ) as __cdc_inherited,
+        case when __cdc_incarnation.op = 'c' and size(__cdc_unknown) > 0
+            then struct(__cdc_incarnation.source_epoch, __cdc_incarnation.source_position) end as __cdc_inherited,
         not is_deleted and not (lag(__cdc_row) over so_far <=> __cdc_row) as __cdc_is_begin,
         is_deleted and not coalesce(lag(is_deleted) over so_far, true) as __cdc_is_end
     from asked
@@ -40,13 +38,13 @@ turns as (
         *,
         count_if(__cdc_is_begin) over of_key as __cdc_versions,
         {{ 'coalesce(max(__cdc_stored_state.number_before) over of_key, 0)' if table['is_kept'] else 0 }} as __cdc_versions_before,
-        max(if(__cdc_is_last, struct(
+        max(case when __cdc_is_last then struct(
             __cdc_sequence as sequence, is_deleted, __cdc_unknown as unknown_columns,
             __cdc_inherited is not null or coalesce(
                 __cdc_read_at > __cdc_sequence.changed_at or (__cdc_read_at = __cdc_sequence.changed_at and op <> 'r'), false
             ) as is_inheriting,
             struct(__cdc_read.topic_generation, __cdc_read.topic_partition, __cdc_read.kafka_offset) as last_read
-        ), null)) over of_key as __cdc_state,
+        ) end) over of_key as __cdc_state,
         sort_array(array_union(
             {{ 'coalesce(max(__cdc_stored_state.inherited) over of_key, array())' if table['is_kept'] else 'array()' }},
             collect_set(__cdc_inherited) over of_key
@@ -77,12 +75,12 @@ select
     if(__cdc_is_tombstone, source_epoch, __cdc_next.epoch) as to_epoch,
     if(__cdc_is_tombstone, __cdc_from_position, __cdc_next.position) as to_position,
     version_number, untyped_columns, __cdc_batch as ingest_batch,
-    if(
-        __cdc_versions = 0 or version_number = __cdc_versions_before + __cdc_versions,
-        struct(__cdc_state.*, __cdc_points as inherited), null
-    ) as cdc_state,
-    __cdc_inherited is not null as __cdc_lacks, __cdc_reason, {{ 'if(__cdc_reason is null, __cdc_deleted, __cdc_lowest)'
-        if table['is_increment'] else 'cast(null as struct<epoch: int, position: string>)' }} as __cdc_past,
+    case when __cdc_versions = 0 or version_number = __cdc_versions_before + __cdc_versions
+        then struct(__cdc_state.*, __cdc_points as inherited) end as cdc_state,
+    __cdc_inherited is not null as __cdc_lacks, __cdc_reason,
+    {%- for name, point in {'__cdc_lowest': '__cdc_lowest', '__cdc_past': '__cdc_deleted'}.items() %}
+    {{ point if table['is_increment'] else 'cast(null as struct<epoch: int, position: string>)' }} as {{ name }},
+    {%- endfor %}
     true as __cdc_is_changed, cast(array() as array<string>) as __cdc_kept
 from numbered
 where __cdc_is_begin or __cdc_is_tombstone

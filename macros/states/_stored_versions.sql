@@ -9,19 +9,19 @@ select
     {{ key }}, __cdc_part, null as event_id, if(__cdc_part = -3, op, 'd') as op, __cdc_part = -2 as is_deleted,
     __cdc_at.epoch as source_epoch, __cdc_at.position as source_position, null as source_lsn, null as kafka_offset,
     if(__cdc_part = -3, valid_from, valid_to) as changed_at, null as ingested_at, ingest_batch,
-    if(__cdc_part = -3, untyped_columns, null) as untyped_columns, null as topic_generation, null as topic_partition,
+    case when __cdc_part = -3 then untyped_columns end as untyped_columns, null as topic_generation, null as topic_partition,
     null as position_before_read, null as last_read_at,
     {{ 'array()' if is_gone else 'if(__cdc_part = -3, cdc_state.unknown_columns, array())' }} as unavailable_columns, null as fields,
     {%- for column in table['unchanged'] + table['others'] %}
-    {{ 'if(__cdc_part = -3, `%s`, null)' % column if column in table['stored'] else 'null' }} as `{{ column }}`,
+    {{ 'case when __cdc_part = -3 then `%s` end' % column if column in table['stored'] else 'null' }} as `{{ column }}`,
     {%- endfor %}
     struct(
         struct(cdc_state.sequence.source_epoch as epoch, cdc_state.sequence.position) as at,
-        coalesce(if(to_epoch is null, null, {{ ended }}), {{ begun }}) as ended,
+        coalesce(case when to_epoch is not null then {{ ended }} end, {{ begun }}) as ended,
         coalesce(valid_to, valid_from) as ended_at, cdc_state.sequence.changed_at,
         cdc_state.sequence.op = 'r' as is_read, cdc_state.is_inheriting, cdc_state.inherited,
         {% if is_gone -%}
-        0 as number_before, __cdc_sequence as sequence, if(false, cdc_state.last_read, null) as last_read
+        0 as number_before, __cdc_sequence as sequence, case when false then cdc_state.last_read end as last_read
         {%- else -%}
         if(op = 'd', 0, version_number - 1) as number_before, cdc_state.sequence, cdc_state.last_read
         {%- endif %}
@@ -37,7 +37,7 @@ from (
 {%- else %}
 from (
     select *, struct(
-        __cdc_at.epoch as source_epoch, if(__cdc_at > __cdc_positions[0], __cdc_at.position, null) as position,
+        __cdc_at.epoch as source_epoch, case when __cdc_at > __cdc_positions[0] then __cdc_at.position end as position,
         {#- where only a read without a position is known, their times say which came first #}
         case
             when __cdc_at > __cdc_positions[0] then 0
@@ -58,10 +58,10 @@ from (
         ) as target
         inner join (
             select
-                {{ key }}, collect_set(if(op = 'r' and source_position is null, changed_at, null)) as __cdc_read_times,
-                sort_array(collect_set(if(
-                    source_position is null, null, struct(source_epoch as epoch, source_position as position)
-                ))) as __cdc_positions
+                {{ key }}, collect_set(case when op = 'r' and source_position is null then changed_at end) as __cdc_read_times,
+                sort_array(collect_set(
+                    case when source_position is not null then struct(source_epoch as epoch, source_position as position) end
+                )) as __cdc_positions
             from events
             group by {{ key }}
         ) as known on target.{{ key }} = known.{{ key }}

@@ -6,7 +6,7 @@
 {#- of the states before the last one: histories and rows that inherit values read them -#}
 {%- set has_states = 'wanted' in table or not is_silver -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
-{%- set streamed = "if(op = 'r', position_before_read, if(__cdc_part < -1, null, source_position))" -%}
+{%- set streamed = "case when op = 'r' then position_before_read when __cdc_part >= -1 then source_position end" -%}
 {#- of a column that a stored row carries, its own position is not known -#}
 {%- set position = "if(op <> 'r' or __cdc_first_offset is null or __cdc_part >= 0 and __cdc_delivered_before > source_position,"
     ~ " source_position, __cdc_delivered_before)" -%}
@@ -47,7 +47,7 @@ deliveries as (
     select *, min(kafka_offset) over (
         partition by
             {{ key }}, source_epoch, topic_generation, topic_partition, is_deleted, source_lsn,
-            op = 'r', if(op = 'r', changed_at, null), if(op = 'r', null, source_position)
+            op = 'r', case when op = 'r' then changed_at end, case when op <> 'r' then source_position end
     ) as __cdc_first_offset
     from versions
 ),
@@ -84,21 +84,21 @@ followed as (
         {%- if not is_silver %}
         {#- no later than of the versions behind #}
         min(changed_at) over from_here_on as __cdc_valid_from,
-        if(__cdc_position is null, null, min(
-            if(__cdc_position is null, null, named_struct('epoch', source_epoch, 'position', __cdc_position))
-        ) over from_here_on).position as __cdc_from_position,
+        case when __cdc_position is not null then (min(
+            case when __cdc_position is not null then named_struct('epoch', source_epoch, 'position', __cdc_position) end
+        ) over from_here_on).position end as __cdc_from_position,
         {%- endif %}
         {%- for column in table['unchanged'] %}
-        min(if(
-            {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')), changed_at, null
-        )) over from_here_on as __cdc_next_{{ loop.index }}_at,
+        min(case
+            when {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')) then changed_at
+        end) over from_here_on as __cdc_next_{{ loop.index }}_at,
         {%- endfor %}
         coalesce(
             __cdc_part = 0 and op = 'r' and source_position is not null
-            and min(if({{ is_change }}, changed_at, null)) over from_here_on <= changed_at
+            and min(case when {{ is_change }} then changed_at end) over from_here_on <= changed_at
             and (
                 lead(source_epoch) over backwards = source_epoch
-                or last_value(if({{ is_change }}, op, null), true) over from_here_on = 'c'
+                or last_value(case when {{ is_change }} then op end, true) over from_here_on = 'c'
             ), false
         ) as __cdc_overtakes,
         row_number() over backwards as __cdc_number
@@ -120,32 +120,32 @@ select
     end) over {{ 'so_far' if has_states else 'of_key' }} as __cdc_value_{{ loop.index }},
     {%- endfor %}
     {%- if has_states %}
-    last_value(if(op in ('c', 'd', 'r') and not __cdc_overtakes, named_struct(
+    last_value(case when op in ('c', 'd', 'r') and not __cdc_overtakes then named_struct(
         'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position
-    ), null), true) over so_far as __cdc_incarnation,
+    ) end, true) over so_far as __cdc_incarnation,
     {%- endif %}
-    __cdc_number = min(if(__cdc_part <> -1, __cdc_number, null)) over of_key as __cdc_is_last,
+    __cdc_number = min(case when __cdc_part <> -1 then __cdc_number end) over of_key as __cdc_is_last,
     {%- if is_silver %}
     collect_set(fields) over of_key as __cdc_fields,
     {%- else %}
-    max(if(__cdc_part = 0 and op = 'r' and source_position is not null, changed_at, null)) over of_key as __cdc_read_at,
-    max(if(__cdc_part = 0 and op = 'r', named_struct(
-        'topic_generation', if(__cdc_first_offset is null, null, topic_generation),
-        'topic_partition', if(__cdc_first_offset is null, null, topic_partition), 'kafka_offset', __cdc_first_offset
-    ), {{ '__cdc_stored_state.last_read' if stored else 'null' }})) over of_key as __cdc_read,
+    max(case when __cdc_part = 0 and op = 'r' and source_position is not null then changed_at end) over of_key as __cdc_read_at,
+    max(case when __cdc_part = 0 and op = 'r' then named_struct(
+        'topic_generation', case when __cdc_first_offset is not null then topic_generation end, 'topic_partition',
+        case when __cdc_first_offset is not null then topic_partition end, 'kafka_offset', __cdc_first_offset
+    ) {{ 'else __cdc_stored_state.last_read ' if stored }}end) over of_key as __cdc_read,
     {%- endif %}
     {%- if table['is_increment'] %}
-    min(if(__cdc_part = 0, {{ point }}, null)) over of_key as __cdc_lowest,
-    min(if(__cdc_part = 0 and op = 'd', {{ point }}, null)) over of_key as __cdc_deleted,
+    min(case when __cdc_part = 0 then {{ point }} end) over of_key as __cdc_lowest,
+    min(case when __cdc_part = 0 and op = 'd' then {{ point }} end) over of_key as __cdc_deleted,
     {%- if is_silver %}
-    max(if(__cdc_part = 1, struct(
+    max(case when __cdc_part = 1 then struct(
         __cdc_sequence as sequence, __cdc_first_offset as first_offset, op, is_deleted, topic_generation, topic_partition,
         kafka_offset, position_before_read, last_read_at, __cdc_stored_state as carried_columns
-    ), null)) over of_key as __cdc_stored,
-    min(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_lowest_sequence,
-    max(if(__cdc_part = 0, __cdc_sequence, null)) over of_key as __cdc_highest_sequence,
-    max(if(__cdc_part = -1, __cdc_sequence, null)) over of_key as __cdc_unchanged_sequence,
-    max(if(__cdc_part = 0 and op = 'r', struct(__cdc_sequence as sequence, changed_at), null)) over of_key as __cdc_read,
+    ) end) over of_key as __cdc_stored,
+    min(case when __cdc_part = 0 then __cdc_sequence end) over of_key as __cdc_lowest_sequence,
+    max(case when __cdc_part = 0 then __cdc_sequence end) over of_key as __cdc_highest_sequence,
+    max(case when __cdc_part = -1 then __cdc_sequence end) over of_key as __cdc_unchanged_sequence,
+    max(case when __cdc_part = 0 and op = 'r' then struct(__cdc_sequence as sequence, changed_at) end) over of_key as __cdc_read,
     {%- else %}
     max(__cdc_stored_state) over of_key as __cdc_stored,
     {%- endif %}

@@ -2,7 +2,8 @@
 
 - ``orders``: a snapshot whose marker arrives before half of its reads.
 - ``customers``: a table that was emptied.
-- ``products``: a snapshot that was cut off, and then another, that was not.
+- ``products``: a snapshot that was cut off, and then another, that was not; then one of
+  another source that fills the same table, at a lower position of its own log.
 
 Those that a variable names, and which rows either deletes, ``tests/lake/test_decisions.py``
 and ``tests/lake/test_histories.py`` compare with the reference.
@@ -25,14 +26,15 @@ pytestmark = pytest.mark.thorough
 FIRST, SECOND = 100, 200
 MARKED = ("--vars", "cdc_lakehouse_resync: true")
 MARKERS_TOPIC = "demo.datalake.complete_snapshots"
+OTHER_TOPIC = "other.datalake.products"
 RESYNCED = ("orders", "order_items", "customers", "products")
 
 
-def marker(table: str, count: int, lsn: int, offset: int) -> Record:
+def marker(table: str, count: int, lsn: int, offset: int, source: str = "demo") -> Record:
     """What a snapshot reads of the table ``complete_snapshots``."""
     row = {
         "id": f"resync-{offset}",
-        "topic": f"demo.datalake.{table}",
+        "topic": f"{source}.datalake.{table}",
         "bronze_table": table,
         "row_count": count,
     }
@@ -56,14 +58,15 @@ class Resynced:
 def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Resynced:
     """A lake whose tables were read again by ``resync``, over several builds."""
     topics = tmp_path_factory.mktemp("topics") / "topics.toml"
-    line = f'[topics]\n"{MARKERS_TOPIC}" = "complete_snapshots"\n'
-    topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", line))
+    lines = f'"{MARKERS_TOPIC}" = "complete_snapshots"\n"{OTHER_TOPIC}" = "products"\n'
+    topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", "[topics]\n" + lines))
     resynced = Resynced(new_lake(topics))
     steps: dict[str, list[Record]] = {
         "before": [
             *(order("r", key, FIRST, key) for key in (1, 2, 3, 4)),
             *(customer("c", f"C{key}", FIRST + key, key) for key in (1, 2)),
             *(product("c", key, FIRST + key, key) for key in (1, 2, 3, 4)),
+            *(product("c", key, FIRST + key, key, source="other") for key in (11, 12)),
         ],
         # Order 2 and products 3 and 4 are gone. Order 3 is deleted after the snapshot, and
         # order 5 inserted by a transaction that was open when it was taken.
@@ -97,6 +100,11 @@ def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Res
         ],
         # Also in another transaction than the one that emptied the table.
         "later": [customer("c", "C2", 300, 20), order("u", 4, 310, 21)],
+        # Product 12 is gone there, and this position is lower than the one applied last.
+        "other source": [
+            marker("products", 1, 220, 5, source="other"),
+            product("r", 11, 220, 13, source="other"),
+        ],
     }
     for step, events in steps.items():
         resynced.lake.build(events, "-s", "path:models/staging", *RESYNCED, *MARKED)
@@ -109,7 +117,9 @@ def test_rows_that_a_snapshot_lacks_are_deleted(resynced: Resynced) -> None:
     marked, read, later = (resynced.live[step] for step in ("markers", "reads", "later"))
     assert (marked["orders"], read["orders"]) == ({1, 2, 3, 4, 5}, {1, 4, 5})
     assert read["order_items"] == {1, 4, 5}
-    assert (marked["products"], read["products"]) == ({1, 2, 3, 4}, {1, 2})
+    of_other = resynced.live["other source"]["products"]
+    assert marked["products"] == {1, 2, 3, 4, 11, 12}
+    assert (read["products"], of_other) == ({1, 2, 11, 12}, {1, 2, 11})
     # Of a table that was emptied.
     assert (marked["customers"], later["customers"]) == ({"OPEN"}, {"OPEN", "C2"})
 
@@ -130,4 +140,4 @@ def test_a_marker_is_applied_once_and_again_by_a_full_refresh(resynced: Resynced
     lake.dbt("run", "-s", *RESYNCED, *MARKED)
     resynced.keep("created again")
     rebuilt = [resynced.live[step] for step in ("rebuilt", "created again")]
-    assert rebuilt == [resynced.live["later"]] * 2
+    assert rebuilt == [resynced.live["other source"]] * 2

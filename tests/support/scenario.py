@@ -29,16 +29,18 @@ def customer(op: str, key: str, lsn: int, offset: int, **columns: Any) -> Record
     return _base_change("customers", op, {"customer_id": key}, lsn, offset, columns)
 
 
-def product(op: str, key: int, lsn: int, offset: int, **columns: Any) -> Record:
-    """A flattened change of a product."""
-    return _base_change("products", op, {"product_id": key}, lsn, offset, columns)
+def product(
+    op: str, key: int, lsn: int, offset: int, *, source: str = "demo", **columns: Any
+) -> Record:
+    """A flattened change of a product, in the topic of a source."""
+    return _base_change("products", op, {"product_id": key}, lsn, offset, columns, source)
 
 
 def _base_change(
-    table: str, op: str, key: Row, lsn: int, offset: int, columns: Row
+    table: str, op: str, key: Row, lsn: int, offset: int, columns: Row, source: str = "demo"
 ) -> Record:
     value = flattened(op, {**key, **columns}, lsn, table=table)
-    return record(key, value, offset, topic=f"demo.datalake.{table}")
+    return record(key, value, offset, topic=f"{source}.datalake.{table}")
 
 
 def live(rows: list[Row], table: str) -> set[Any]:
