@@ -517,17 +517,23 @@ OLD = [
 NEW = [change("r", 200, 2, 1, "r2"), change("u", 210, 3, 1, "u3")]
 
 
-def topics_file(folder: Path, *lines: str) -> str:
-    """The topics file, with lines below [recreated]."""
-    file = folder / "topics.toml"
-    file.write_text(TOPICS_FILE.read_text() + "".join(f"{text}\n" for text in lines))
-    return str(file)
+WHEN = f'"{TOPIC}" = [2026-01-02T00:00:00.200Z]'
+Step = tuple[int, tuple[int, int, int, int], str]
 
 
-def asked_line(ingested: Ingested) -> str:
-    """The line that an ingest asks for."""
-    [message] = [text for text in ingested.err.splitlines() if "was recreated" in text]
-    return message.partition(" when: ")[2].partition("  or")[0]
+def step(lake: Lake, recreated: str, *files: list[Record]) -> Step:
+    """Ingest more files, with a line below [recreated].
+
+    The answer is the exit code, the counts, and the line that is asked for.
+    """
+    for records in files:
+        lake.land(records)
+    topics = lake.root / "topics.toml"
+    topics.write_text(f"{TOPICS_FILE.read_text()}{recreated}\n")
+    done = lake.ingest(str(lake.landing), "--topics", str(topics))
+    asked = [text for text in done.err.splitlines() if "was recreated" in text]
+    lines = [text.partition(" when: ")[2].partition("  or")[0] for text in asked]
+    return done.code, done.counts, "\n".join(lines)
 
 
 def generations(lake: Lake) -> dict[int, int]:
@@ -539,87 +545,61 @@ def generations(lake: Lake) -> dict[int, int]:
 
 
 @pytest.mark.thorough
-def test_recreated_topic_waits_until_the_topics_file_says_when(
-    new_lake: NewLake, tmp_path: Path
-) -> None:
+def test_recreated_topic_waits_until_the_topics_file_says_when(new_lake: NewLake) -> None:
     """Its reads and changes then win, and other topics do not wait."""
     lake = new_lake()
-    lake.land(OLD, "old.json")
-    assert lake.ingest().counts == (3, 3, 0, 0)
+    assert step(lake, "", OLD) == (0, (3, 3, 0, 0), "")
     customer = flattened("c", {"customer_id": "ALFKI"}, 9, table="customers")
-    others = [record(KEY, customer, number, OTHER) for number in range(2)]
-    lake.land([*NEW[:1], others[0]], "mixed.json")
-    lake.land(NEW[1:], "new.json")
-    lake.land(others[1:], "others.json")
-    refused = lake.ingest()
-    assert (refused.code, refused.counts) == (1, (2, 2, 0, 0))
-    line = f'"{TOPIC}" = [2026-01-02T00:00:00.200Z]'
-    assert asked_line(refused) == line
+    first, second = [record(KEY, customer, number, OTHER) for number in range(2)]
+    files = ([NEW[0], first], NEW[1:], [second])
+    assert step(lake, "", *files) == (1, (2, 2, 0, 0), WHEN)
     assert set(generations(lake)) == {0, 9, 12}
     assert len(lake.rows("bronze.customers")) == 2
     # The files that wait are read again.
-    again = lake.ingest()
-    assert (again.code, again.counts) == (1, (1, 0, 0, 0))
-    assert asked_line(again) == line
-
-    topics = topics_file(tmp_path, line)
-    done = lake.ingest(str(lake.landing), "--topics", topics)
-    assert (done.code, done.counts) == (0, (3, 2, 0, 0))
+    assert step(lake, "") == (1, (1, 0, 0, 0), WHEN)
+    assert step(lake, WHEN) == (0, (3, 2, 0, 0), "")
     assert generations(lake) == {0: 0, 9: 0, 12: 0, 2: 1, 3: 1}
     lake.dbt("run", "-s", "stg_orders", "orders")
     [row] = lake.rows("silver.orders")
     assert (row["customer_id"], row["source_lsn"]) == ("u3", 210)
 
     # What is late is of the old generation, and a further one is noticed.
-    lake.land([change("u", 80, 8, 0, "u8")], "late.json")
-    assert lake.ingest(str(lake.landing), "--topics", topics).counts == (1, 1, 0, 0)
+    assert step(lake, WHEN, [change("u", 80, 8, 0, "u8")])[1] == (1, 1, 0, 0)
     assert generations(lake)[8] == 0
-    lake.land([change("r", 300, 1, 2, "r1")], "newest.json")
-    refused = lake.ingest(str(lake.landing), "--topics", topics)
-    assert (refused.code, refused.counts) == (1, (0, 0, 0, 0))
-    both = line.replace("]", ", 2026-01-03T00:00:00.300Z]")
-    assert asked_line(refused) == both
-    topics = topics_file(tmp_path, both)
-    assert lake.ingest(str(lake.landing), "--topics", topics).counts == (1, 1, 0, 0)
+    both = WHEN.replace("]", ", 2026-01-03T00:00:00.300Z]")
+    newest = [change("r", 300, 1, 2, "r1")]
+    assert step(lake, WHEN, newest) == (1, (0, 0, 0, 0), both)
+    assert step(lake, both)[1] == (1, 1, 0, 0)
     assert generations(lake)[1] == 2
 
 
 @pytest.mark.thorough
-def test_generations_of_a_topic_are_told_apart_in_one_file(
-    new_lake: NewLake, tmp_path: Path
-) -> None:
+def test_generations_of_a_topic_are_told_apart_in_one_file(new_lake: NewLake) -> None:
     """The old records rank below the new ones, also where these came before."""
     lake = new_lake()
-    lake.land(NEW)
-    assert lake.ingest().counts == (2, 2, 0, 0)
-    lake.land([*NEW, *OLD])
-    refused = lake.ingest()
-    assert (refused.code, refused.counts) == (1, (0, 0, 0, 0))
-    topics = topics_file(tmp_path, asked_line(refused))
-    assert lake.ingest(str(lake.landing), "--topics", topics).code == 0
+    assert step(lake, "", NEW) == (0, (2, 2, 0, 0), "")
+    code, counts, asked = step(lake, "", [*NEW, *OLD])
+    assert (code, counts) == (1, (0, 0, 0, 0))
+    assert step(lake, asked)[0] == 0
     assert generations(lake) == {**dict.fromkeys((0, 9, 12), -1), 2: 0, 3: 0}
 
 
 @pytest.mark.thorough
-def test_late_and_repeated_files_are_of_the_same_generation(
-    new_lake: NewLake, tmp_path: Path
-) -> None:
+def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -> None:
     """So are records without a time or an offset, and times that differ by a second.
 
     A topic that looks as if it had been recreated can be said not to be.
     """
     lake = new_lake()
-    lake.land([change("u", 90, 9, 1, "u9"), change("u", 91, 10, 1, "u10")])
-    assert lake.ingest().counts == (2, 2, 0, 0)
-    lake.land([change("u", lsn, lsn - 20, 0, "late") for lsn in range(20, 28)])
-    lake.land([change("u", 90, 9, 1, "u9"), change("c", 1_090, 8, 1, "clock")])
-    lake.land([change("r", 5_000, 2, None, "r"), change("r", 5_001, None, 2, "r")])
-    done = lake.ingest()
-    assert (done.code, done.counts) == (0, (12, 11, 0, 0))
-    lake.land([change("r", 6_000, 3, 3, "r"), change("r", 6_001, 20, 3, "r")])
-    assert lake.ingest().code == 1
-    topics = topics_file(tmp_path, f'"{TOPIC}" = []')
-    assert lake.ingest(str(lake.landing), "--topics", topics).counts == (2, 2, 0, 0)
+    first = [change("u", 90, 9, 1, "u9"), change("u", 91, 10, 1, "u10")]
+    assert step(lake, "", first) == (0, (2, 2, 0, 0), "")
+    late = [change("u", lsn, lsn - 20, 0, "late") for lsn in range(20, 28)]
+    repeated = [change("u", 90, 9, 1, "u9"), change("c", 1_090, 8, 1, "clock")]
+    bare = [change("r", 5_000, 2, None, "r"), change("r", 5_001, None, 2, "r")]
+    assert step(lake, "", late, repeated, bare) == (0, (12, 11, 0, 0), "")
+    again = [change("r", 6_000, 3, 3, "r"), change("r", 6_001, 20, 3, "r")]
+    assert step(lake, "", again)[0] == 1
+    assert step(lake, f'"{TOPIC}" = []') == (0, (2, 2, 0, 0), "")
     rows = lake.rows("bronze.cdc_events")
     assert {row["topic_generation"] for row in rows} == {0}
 
