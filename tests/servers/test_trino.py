@@ -206,7 +206,7 @@ def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
     layers = {
         "bronze": {"cdc_events", "customers", "products", "rejected_events"},
         "silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
-        "gold": set(GOLD),
+        "gold": {*GOLD, "order_items"},
     }
     for layer, names in layers.items():
         found = glue.get_tables(DatabaseName=f"first_{layer}")["TableList"]
