@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.storage.folders import ELSEWHERE, MARKER, claim, clear
+from cdc_lakehouse.storage.folders import ELSEWHERE, claim, clear
 from lab.stack.__main__ import main
 from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import PostgresServer
 from lab.stack.processes import wait_until
 from tests.servers.conftest import FAST_POSTGRES
 from tests.support.ports import free_port
-from tests.support.project import PROJECT
 
 ORDERS = "demo.datalake.orders/0"
 
@@ -114,28 +111,6 @@ def test_a_lost_slot_fails_the_connector(own_stack: NorthwindStack) -> None:
     stack.connect.ask("PUT", f"/connectors/{name}/resume")
     with pytest.raises(UserError, match=f"{name}: .*no longer available"):
         stack.wait_until_streaming(timeout=20)
-
-
-def test_a_terminated_start_leaves_nothing_but_logs(
-    servers: None, open_folder: Path
-) -> None:
-    root = open_folder / "other"
-    root.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lab.stack", "start"],
-        cwd=PROJECT,
-        env={**os.environ, "LAKE_ROOT": str(root)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    stack = NorthwindStack(root)
-    wait_until(lambda: len(stack.running()) == 3, 60, "the start has not begun")
-    process.terminate()
-    assert "stopped; what this start began was ended" in process.communicate(timeout=90)[1]
-    assert process.returncode == 143
-    assert {path.name for path in stack.folder.iterdir()} == {"logs", MARKER}
-    assert processes_of(root) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's servers are another user's")
