@@ -93,15 +93,15 @@ class Story:
 
     def commit(self, *lsns: int) -> None:
         """Write events in a transaction."""
-        self.kafka.produce_transaction(TOPIC, KEY, [*map(event, lsns)], is_aborted=False)
+        self.kafka.produce_transaction(TOPIC, KEY, [*map(event, lsns)], False)
 
     def abort(self, *lsns: int) -> None:
         """Write events in a transaction that is aborted."""
-        self.kafka.produce_transaction(TOPIC, KEY, [*map(event, lsns)], is_aborted=True)
+        self.kafka.produce_transaction(TOPIC, KEY, [*map(event, lsns)], True)
 
     def recreate(self) -> None:
         self.kafka.delete_topic(TOPIC)
-        self.kafka.create_topic(TOPIC)
+        self.kafka.create_topic(TOPIC, 1, {})
 
     def expire(self, before: int) -> None:
         """Delete the records below an offset, as retention does."""
@@ -129,7 +129,7 @@ class Story:
     def read_of_two(self, written: int) -> None:
         """The same of this topic and another, which is empty."""
         customers = "demo.datalake.customers"
-        self.kafka.create_topic(customers)
+        self.kafka.create_topic(customers, 1, {})
         try:
             counts = self.ingest("--topic", customers).counts
             assert counts == (written, written, 0, 0)
@@ -172,7 +172,7 @@ def new_story(kafka: Kafka, lake: Lake) -> Iterator[NewStory]:
 
     def begin(**settings: str) -> Story:
         partitions = int(settings.pop("partitions", 1))
-        kafka.create_topic(TOPIC, partitions, **settings)
+        kafka.create_topic(TOPIC, partitions, settings)
         return Story(kafka, lake)
 
     yield begin

@@ -9,6 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from py4j.java_gateway import JavaMember
@@ -29,47 +30,9 @@ class Kafka:
         self.spark = spark
         self.bootstrap_servers = bootstrap_servers
 
-    def create_topic(self, topic: str, partitions: int = 1, **settings: str) -> None:
-        """Create a topic, and wait until the broker lists it.
-
-        Args:
-            topic: its name.
-            partitions: how many it has.
-            settings: of the topic, with ``_`` for a dot.
-        """
-        self._ask("create_topic", topic, partitions, settings)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic."""
-        self._ask("delete_topic", topic)
-
-    def produce(
-        self, topic: str, key: str | None, values: list[str | None], partition: int = 0
-    ) -> None:
-        """Write a record for each value; None is a tombstone."""
-        self._ask("produce", topic, key, values, partition)
-
-    def produce_transaction(
-        self, topic: str, key: str, values: list[str], *, is_aborted: bool
-    ) -> None:
-        """Write a record for each value in one transaction."""
-        self._ask("produce_transaction", topic, key, values, is_aborted)
-
-    def configure(self, name: str, value: str) -> None:
-        """Change a setting of the brokers while they run."""
-        self._ask("configure", name, value)
-
-    def offsets(self, topic: str) -> list[int]:
-        """The offsets of the records that partition 0 has."""
-        found: list[int] = self._ask("offsets", topic)
-        return found
-
-    def delete_records(self, topic: str, before: int) -> None:
-        """Delete the records of partition 0 below an offset, as retention does."""
-        self._ask("delete_records", topic, before)
-
-    def _ask(self, function: str, *arguments: Any) -> Any:
-        return self.spark.ask("kafka", function, self.bootstrap_servers, *arguments)
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        """A function of this module, for this broker."""
+        return partial(self.spark.ask, "kafka", function, self.bootstrap_servers)
 
 
 def _properties(jvm: Any, servers: str) -> Any:
@@ -98,9 +61,10 @@ def _admin(jvm: Any, servers: str) -> Any:
     return closing(client.create(_properties(jvm, servers)))
 
 
-def _create_topic(
+def create_topic(
     jvm: Any, servers: str, topic: str, partitions: int, settings: dict[str, str]
 ) -> None:
+    """Create a topic, and wait until the broker lists it; settings have _ for a dot."""
     new = jvm.org.apache.kafka.clients.admin.NewTopic
     of = jvm.java.util.Optional.of
     default = jvm.java.util.Optional.empty()
@@ -117,19 +81,21 @@ def _create_topic(
         admin.deleteTopics(jvm.java.util.List.of(sign)).all().get()
 
 
-def _delete_topic(jvm: Any, servers: str, topic: str) -> None:
+def delete_topic(jvm: Any, servers: str, topic: str) -> None:
+    """Delete a topic."""
     with _admin(jvm, servers) as admin:
         admin.deleteTopics(jvm.java.util.List.of(topic)).all().get()
 
 
-def _produce(
+def produce(
     jvm: Any,
     servers: str,
     topic: str,
     key: str | None,
     values: list[str | None],
-    partition: int,
+    partition: int = 0,
 ) -> None:
+    """Write a record for each value; None is a tombstone."""
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord
     with _producer(jvm, servers) as producer:
         sent = [producer.send(record(topic, partition, key, value)) for value in values]
@@ -137,9 +103,10 @@ def _produce(
             each.get()
 
 
-def _produce_transaction(
+def produce_transaction(
     jvm: Any, servers: str, topic: str, key: str, values: list[str], is_aborted: bool
 ) -> None:
+    """Write a record for each value in one transaction."""
     record = jvm.org.apache.kafka.clients.producer.ProducerRecord
     with _producer(jvm, servers, transactional_id="tests") as producer:
         producer.initTransactions()
@@ -152,7 +119,8 @@ def _produce_transaction(
             producer.commitTransaction()
 
 
-def _configure(jvm: Any, servers: str, name: str, value: str) -> None:
+def configure(jvm: Any, servers: str, name: str, value: str) -> None:
+    """Change a setting of the brokers while they run."""
     kafka = jvm.org.apache.kafka
     kinds = getattr(kafka.common.config, "ConfigResource$Type")
     brokers = kafka.common.config.ConfigResource(kinds.BROKER, "")
@@ -164,7 +132,8 @@ def _configure(jvm: Any, servers: str, name: str, value: str) -> None:
         admin.incrementalAlterConfigs(changes).all().get()
 
 
-def _offsets(jvm: Any, servers: str, topic: str) -> list[int]:
+def offsets(jvm: Any, servers: str, topic: str) -> list[int]:
+    """The offsets of the records that partition 0 has."""
     deserializer = jvm.org.apache.kafka.common.serialization.StringDeserializer
     client = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
     partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
@@ -181,7 +150,8 @@ def _offsets(jvm: Any, servers: str, topic: str) -> list[int]:
     return found
 
 
-def _delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
+def delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
+    """Delete the records of partition 0 below an offset, as retention does."""
     partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
     # By its name, py4j finds only the accessor that is called the same.
     name = "org.apache.kafka.clients.admin.RecordsToDelete"
@@ -189,14 +159,3 @@ def _delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
     offset = factory(before)
     with _admin(jvm, servers) as admin:
         admin.deleteRecords(jvm.java.util.Map.of(partition, offset)).all().get()
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "create_topic": _create_topic,
-    "delete_topic": _delete_topic,
-    "produce": _produce,
-    "produce_transaction": _produce_transaction,
-    "configure": _configure,
-    "offsets": _offsets,
-    "delete_records": _delete_records,
-}

@@ -136,7 +136,7 @@ def run_sql(statement: str) -> list[list[Any]]:
 def run_kafka(function: str, *arguments: Any) -> Any:
     """Ask Kafka's clients; without a Spark session, where one was closed."""
     gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
-    return kafka.FUNCTIONS[function](gateway.jvm, *arguments)
+    return getattr(kafka, function)(gateway.jvm, *arguments)
 
 
 def close() -> None:
