@@ -63,7 +63,9 @@ def test_package_builds_the_tables_of_another_project(
     )
     built = answer["nodes"]
     models = {name for name, node in built.items() if node["kind"] == "model"}
-    assert models == {"stg_payments", "payments", "rejected_rows", "paid_by_size"}
+    assert models == {
+        *("stg_payments", "payments", "rejected_rows", "paid_by_size", "rejected_records")
+    }
     assert answer["said"] == []
     first = {
         1: (Decimal("9.90"), False, []),

@@ -159,7 +159,6 @@ def test_rows_of_partitions_arrive_by_what_add_prints(
     wanted = ["alter table public.parts_1 replica identity full;"]
     assert [each for each in printed if "public.parts_" in each] == wanted
     source.execute("".join(each for each in printed if "identity full" not in each))
-    source.execute(f"alter publication {NAME} add table signals, complete_snapshots")
     source.configure(NAME, json.loads(copy.connector.read_text()))
     source.execute(CHANGES)
     assert copy.build()["success"]
