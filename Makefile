@@ -62,7 +62,7 @@ test: setup $(CLASSES) ## the tests that need nothing but Python (minutes)
 test-all: setup s3 $(CLASSES) ## every test, also those of real servers, but for make nightly's
 	@python -m pytest tests -m 'not nightly' --junitxml=reports/test-all.xml
 
-test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that notices that it broke
+test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that notices that it broke, and all histories
 	@python -m tests.downloads
 	@python -m pytest tests/servers -m smoke --junitxml=reports/test-servers.xml
 

@@ -1,4 +1,4 @@
-"""More than tests/lake/test_histories.py: new seeds, all batches, a full refresh.
+"""More than tests/lake/test_histories.py: all lanes, new seeds, batches, a full refresh.
 
 It needs no server; it is in this tier for its minutes. ``CDC_TEST_SEED`` repeats a run.
 """
@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import NewLake
-from tests.lake.test_histories import fixed_outcomes, stories
+from tests.lake.test_histories import WIDEST, Built, build, fixed_outcomes, stories
 from tests.support.histories import LANES, Lane
 from tests.support.lanes import Difference, draw_all, run_lanes, write_project
 from tests.support.stories import ALONE
 
 COUNT = 100
+OTHERS = tuple(lane for lane in LANES if lane not in WIDEST)
 
 
 def new_seeds(count: int) -> list[int]:
@@ -58,6 +59,24 @@ def play_seeds(new_lake: NewLake, folder: Path, seeds: list[int]) -> list[str]:
         if (wrong := found[lane.name])
         for least in [min(wrong, key=lambda difference: difference.size)]
     ]
+
+
+@pytest.fixture(scope="module")
+def others(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(new_lake, tmp_path_factory.mktemp("lanes"), OTHERS)
+
+
+@pytest.mark.smoke
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("lane", OTHERS, ids=lambda lane: lane.name)
+def test_silver_is_the_reference_in_every_lane(lane: Lane, others: Built) -> None:
+    others.expect_equal(lane)
+
+
+@pytest.mark.smoke
+def test_tables_are_of_several_file_groups(others: Built) -> None:
+    """Those whose last batch brings a key: their rows are looked for in several files."""
+    assert others.split >= {"plain", "deletes", "toast", "reads", "late"}
 
 
 @pytest.mark.timeout(1800)
