@@ -107,7 +107,7 @@ typed as (
         {{ cdc_lakehouse.key_value(table) | indent(8) }}
         {%- else %}
         {%- set value = cdc_lakehouse._typed('live.`%s`' % column, type, table['source_names'][column]) %}
-        {{ 'case when not array_contains(unsent, live.`%s`) then %s end' % (column, value)
+        {{ 'if(array_contains(unsent, live.`%s`), null, %s)' % (column, value)
             if column in table['unchanged'] + table['full'] else value }}
         {%- endif %} as `{{ column }}`,
         {%- endfor %}

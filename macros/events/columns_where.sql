@@ -3,7 +3,7 @@
 {% macro columns_where(conditions) -%}
 cast({% if conditions %}array_remove(split(concat_ws('`',
     {%- for column, condition in conditions.items() %}
-    case when {{ condition }} then '{{ column }}' end{{ ',' if not loop.last }}
+    if({{ condition }}, '{{ column }}', null){{ ',' if not loop.last }}
     {%- endfor %}
 ), '`'), ''){% else %}array(){% endif %} as array<string>)
 {%- endmacro %}
