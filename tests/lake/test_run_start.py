@@ -18,6 +18,8 @@ from tests.support.records import UNAVAILABLE, Record, flattened, record
 from tests.support.scenario import order as outbox_order
 from tests.support.small_project import SOURCES, small_project
 
+pytestmark = pytest.mark.thorough
+
 TOPICS = """
 [topics]
 "demo.datalake.cdc_events" = "cdc_events"

@@ -12,7 +12,6 @@ from tests.nightly import HUDI_OF_EMR
 from tests.support.project import PROJECT
 
 
-@pytest.mark.smoke
 @pytest.mark.timeout(1200)
 def test_contract() -> None:
     """In a process of its own; without a class archive, which takes a minute to record."""
