@@ -64,7 +64,11 @@ def cases(types: Sequence[Type]) -> list[Any]:
     found = []
     for row in types:
         for number, value in enumerate(row.all_values):
-            known = [pytest.mark.xfail(strict=True, reason=value.wrong_today)]
+            known = [
+                pytest.mark.xfail(
+                    strict=True, raises=AssertionError, reason=value.wrong_today
+                )
+            ]
             text = "null" if value.text is None else ascii(value.text)[1:25]
             name = f"{row.group}-{row.sql}-{row.declared}-{number}-{text}"
             marks = known if value.wrong_today else []

@@ -89,10 +89,11 @@ class TypesTables:
         found: dict[int, str | None] = {}
         for row in self.types:
             text = row.form.sql.format(row.column)
+            first = row.number * 1000
+            # Without parameters, as a form of PostgreSQL's has a percent sign.
             cursor.execute(
                 f"select id, case when {row.column} is not null then {text} end"
-                f" from types.{row.table} where id between %s and %s",
-                (row.number * 1000, row.number * 1000 + 999),
+                f" from types.{row.table} where id between {first} and {first + 999}"
             )
             found |= {
                 key: text.decode() if isinstance(text, bytes) else text
