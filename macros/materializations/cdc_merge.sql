@@ -33,12 +33,12 @@
     {%- set state = {'is_empty': true} -%}
     {%- if not is_increment or (not flags.EMPTY and cdc_lakehouse.arrived_in_this_run() != 'false') -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', fold['query'] if fold else compiled_code) -%}
+        {%- set lowest = 'min(if(__cdc_reason is null, __cdc_past, __cdc_lowest))' -%}
         {%- set counted = [
             'count_if(__cdc_is_changed and __cdc_reason is null) as changed',
             'count_if(__cdc_reason is not null) as reasons',
             'count_if(__cdc_is_changed and size(__cdc_kept) > 0) as kept',
-            "nullif(concat_ws('@', {0}.epoch, {0}.position), '') as past".format(
-                'min(if(__cdc_reason is null, __cdc_past, __cdc_lowest))'),
+            ("nullif(concat_ws('@', {0}.epoch, {0}.position), '')".format(lowest) if is_increment else 'null') ~ ' as past',
             'count_if(__cdc_lacks) as lacking',
             ('null' if is_history else
                 'to_json(array_distinct(flatten(flatten(collect_set(__cdc_fields)))))') ~ ' as fields',

@@ -24,9 +24,7 @@ select
     ) as __cdc_is_changed,
     __cdc_lowest, if(__cdc_lowest_sequence < __cdc_stored.sequence, __cdc_lowest, __cdc_deleted) as __cdc_past
     {%- else %}
-    cast(array() as array<string>) as __cdc_kept, true as __cdc_is_changed,
-    cast(null as struct<epoch: int, position: string>) as __cdc_lowest,
-    cast(null as struct<epoch: int, position: string>) as __cdc_past
+    cast(array() as array<string>) as __cdc_kept, true as __cdc_is_changed
     {%- endif %}
 from (
     select

@@ -78,9 +78,9 @@ select
     case when __cdc_versions = 0 or version_number = __cdc_versions_before + __cdc_versions
         then struct(__cdc_state.*, __cdc_points as inherited) end as cdc_state,
     __cdc_inherited is not null as __cdc_lacks, __cdc_reason,
-    {%- for name, point in {'__cdc_lowest': '__cdc_lowest', '__cdc_past': '__cdc_deleted'}.items() %}
-    {{ point if table['is_increment'] else 'cast(null as struct<epoch: int, position: string>)' }} as {{ name }},
-    {%- endfor %}
+    {%- if table['is_increment'] %}
+    __cdc_lowest, __cdc_deleted as __cdc_past,
+    {%- endif %}
     true as __cdc_is_changed, cast(array() as array<string>) as __cdc_kept
 from numbered
 where __cdc_is_begin or __cdc_is_tombstone
