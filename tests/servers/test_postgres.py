@@ -182,7 +182,7 @@ def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
     dice = random.Random(1)
     kinds: Counter[str] = Counter()
     before = reference(session)
-    for _ in range(500):
+    for _ in range(800):
         # A savepoint, and up to five statements with what may come between them.
         statements = ["savepoint here"]
         for _ in range(dice.randint(1, 5)):
@@ -202,7 +202,7 @@ def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
             assert events == sorted(changed), statements
             kinds.update(kind for kind, _ in events)
         before = after
-    assert min(kinds[kind] for kind in "IUD") > 10
+    assert min(kinds[kind] for kind in "IUD") > 20
 
 
 def interleave(
