@@ -46,6 +46,12 @@ TESTS = {
     "states": ("row_history", "contract"),
     "tests": ("dbt_tests",),
 }
+# Looked at where tests are collected, as CI does: a module may have another name.
+assert all(
+    (PROJECT / f"tests/lake/test_{name}.py").is_file()
+    for names in TESTS.values()
+    for name in names
+)
 NOT_COPIED = shutil.ignore_patterns(".*", "target", "logs", "__pycache__")
 LISTED = tomllib.loads((PROJECT / "tests/support/mutants.toml").read_text())
 
