@@ -159,7 +159,7 @@ def test_deleted_orders_are_marked(northwind: Northwind) -> None:
 
 
 def answers() -> dict[str, Row]:
-    """What the source's own rows come to, by customer."""
+    """Revenue and counts of each customer, computed from the source's rows."""
     found: dict[str, Row] = {}
     for order in truth("orders").values():
         row = found.setdefault(

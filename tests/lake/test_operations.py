@@ -104,7 +104,17 @@ def builds(new_lake: NewLake) -> SimpleNamespace:
     models = ("orders", "products", "rejected_rows")
     of_redelivery = lake.dbt("run", "-s", *models)["said"]
     steps["third"] = rows()
-    return SimpleNamespace(**locals())
+    return SimpleNamespace(
+        lake=lake,
+        steps=steps,
+        stopped=stopped,
+        wrongly_decided=wrongly_decided,
+        is_untouched=is_untouched,
+        warnings=warnings,
+        tests=tests,
+        of_one_table=of_one_table,
+        of_redelivery=of_redelivery,
+    )
 
 
 STEPS = ("decided", "rebuilt without the variable", "third")

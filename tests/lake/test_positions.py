@@ -60,7 +60,7 @@ BINLOG = (
 )
 COMMIT = "a commit LSN: commit LSN, change LSN and serial number"
 LSN = "an LSN: a number of 63 bits"
-# What is no position, by what is wrong in it.
+# Invalid positions, and what they should have been.
 NONE: list[tuple[str, Source, str, str]] = [
     ("c", {"lsn": 2**63}, str(2**63), LSN),
     ("r", {"lsn": "x"}, "x", LSN),
