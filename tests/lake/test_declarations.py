@@ -279,6 +279,7 @@ def test_full_refresh_gives_the_hashes_that_the_increments_gave(built: Built) ->
     assert {table: live(table) for table in tables} == before
 
 
+@pytest.mark.thorough
 def test_table_of_numbers_is_replayed(new_lake: NewLake, tmp_path: Path) -> None:
     """None of its columns can be left out, so none is looked for in a previous row."""
     project = small_project(tmp_path / "project")
@@ -311,6 +312,7 @@ MODELS_BY_TEXT = {
 }
 
 
+@pytest.mark.thorough
 def test_every_text_is_a_key(new_lake: NewLake, tmp_path: Path) -> None:
     """Hudi refuses the empty one."""
     project = small_project(tmp_path / "project")

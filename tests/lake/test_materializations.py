@@ -321,6 +321,7 @@ sources:
 """
 
 
+@pytest.mark.thorough
 def test_tables_follow_what_they_read(
     new_lake: NewLake, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:

@@ -202,6 +202,7 @@ def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(len(WORDS)))
 def test_no_name_of_ours_is_taken_for_a_column_s(number: int, words: Lake) -> None:
     """CTEs, aliases, fields and variables of all macros, in silver and in a history."""
