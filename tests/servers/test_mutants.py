@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 # A run of another seed has other changes, and the same seed the same.
 SEED = int(os.environ.get("CDC_TEST_SEED", "20261127"))
-COUNT = int(os.environ.get("CDC_TEST_MUTANTS", "60"))
+COUNT = int(os.environ.get("CDC_TEST_MUTANTS", "12"))
 HISTORIES = 120
 JUDGES = [lane for lane in LANES if lane.name in ("everything", "mixed", "composite")]
 # What else shows a wrong macro, by its folder.
