@@ -1,7 +1,5 @@
 """What every tier shares: the lakes, the manifest, and how to rerun what failed."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterator

@@ -3,8 +3,6 @@
 It prints the rows of the table in ``docs/testing.md``.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -4,8 +4,6 @@
 A run of all that passed is noted in ``docs/testing.md``.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -3,8 +3,6 @@
 ``python -m tests.promises`` writes it into the page; ``--check`` prints the difference.
 """
 
-from __future__ import annotations
-
 import difflib
 import re
 import sys

@@ -3,8 +3,6 @@
 All records are decoded in one Spark job; each test looks at its own.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import struct

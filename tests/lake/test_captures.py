@@ -1,7 +1,5 @@
 """Real change events: silver ends as the source's own rows, gold as their sums."""
 
-from __future__ import annotations
-
 import csv
 import datetime as dt
 import gzip
@@ -38,7 +36,7 @@ class Built:
     nodes: dict[str, dict[str, Any]]
 
     @classmethod
-    def of(cls, lake: Lake, answer: dict[str, Any]) -> Built:
+    def of(cls, lake: Lake, answer: dict[str, Any]) -> "Built":
         tables = lake.tables.names()
         return cls(
             {table: lake.rows(table) for table in tables},

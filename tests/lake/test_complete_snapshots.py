@@ -9,8 +9,6 @@ Those that a variable names, and which rows either deletes, ``tests/lake/test_de
 and ``tests/lake/test_histories.py`` compare with the reference.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

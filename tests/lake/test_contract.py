@@ -6,8 +6,6 @@ and their histories are what the reference (``tests/support/reference.py``) make
 events that have arrived. Spark generates code, as it does for users.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re

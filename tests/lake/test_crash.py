@@ -12,8 +12,6 @@ takes every state that was recorded, and a column that is added. Processes that 
 killed are those of ``tests/servers/test_live.py``.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 

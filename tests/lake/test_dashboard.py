@@ -1,7 +1,5 @@
 """The dashboard of a lake that was built now: what the page has is what gold has."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

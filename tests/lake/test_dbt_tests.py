@@ -5,8 +5,6 @@ replaces; a data test reads a few rows that are made up here, each wrong in one 
 tables of silver and gold are views, in a lake of each.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ After each of three builds and a full refresh silver and the histories are what 
 reference makes of the same events and decisions.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import count
 from typing import Any

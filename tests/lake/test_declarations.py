@@ -1,7 +1,5 @@
 """What a staging model may declare, in one table of many columns."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import Decimal
 from hashlib import sha256

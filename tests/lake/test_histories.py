@@ -14,8 +14,6 @@ others, takes all batches, with a rebuild between two of them and a full refresh
 last. Among the others are lanes with the positions of MariaDB and of SQL Server.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path

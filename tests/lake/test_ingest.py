@@ -4,8 +4,6 @@ The tests share one lake. Each has its own folder of files, and its own partitio
 it knows its rows.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

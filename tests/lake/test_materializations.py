@@ -5,8 +5,6 @@ One lake and one small project go through all of it. ``orders`` folds change eve
 is dbt's own incremental model.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

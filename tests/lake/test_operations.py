@@ -4,8 +4,6 @@ One lake goes through all of it, because a build costs seconds however few its e
 Which rows truncates delete ``tests/lake/test_decisions.py`` compares with the reference.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

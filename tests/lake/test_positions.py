@@ -1,7 +1,5 @@
 """The positions that the ingest makes of what each connector says, and those it rejects."""
 
-from __future__ import annotations
-
 import json
 import random
 from typing import Any

@@ -4,8 +4,6 @@ All records are parsed in a few jobs, without a table (``tests.support.parser``)
 looks at its own. One ingest writes the worst of them.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ What each kind of event does to a history ``tests/lake/test_contract.py`` and
 ``tests/lake/test_histories.py`` compare with the reference.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

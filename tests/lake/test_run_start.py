@@ -1,7 +1,5 @@
 """What a run decides before its models: which bronze tables, and up to which batch."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The session that the ingest and dbt work in, on a real JVM."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

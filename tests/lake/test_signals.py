@@ -1,7 +1,5 @@
 """A command that is stopped: what it ends with, and that nothing of it runs on."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """A value in each form that a connector has for it, in one table."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Servers that the modules of this tier share."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The DAG of ``deploy/airflow``, imported and rendered by Airflow itself."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The API as processes that share a real Redis; its statements in Athena's engine."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

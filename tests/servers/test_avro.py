@@ -1,7 +1,5 @@
 """Debezium writes Avro by Apicurio's converter and registry: silver is PostgreSQL's."""
 
-from __future__ import annotations
-
 import base64
 import json
 import socket

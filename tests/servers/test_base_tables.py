@@ -1,7 +1,5 @@
 """The base tables, which ``cdc_lakehouse_base_tables`` adds: keys of two columns."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from typing import Any

@@ -1,7 +1,5 @@
 """A Spark cluster, a Hive metastore and S3: the same rows as the embedded Spark has."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import json

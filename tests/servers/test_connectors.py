@@ -1,7 +1,5 @@
 """Every setting of the connectors is one that Connect or the connector reads."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -5,8 +5,6 @@ every state that was recorded on the small lake; images that differ in nothing t
 reads are one state.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The dashboard in Chromium: its charts draw its rows, and it loads nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

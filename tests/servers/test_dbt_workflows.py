@@ -3,8 +3,6 @@
 It needs no server; it is in this tier for its minutes.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

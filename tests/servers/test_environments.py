@@ -1,7 +1,5 @@
 """Ingest and build in processes whose environment is another: time zone, locale, a link."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

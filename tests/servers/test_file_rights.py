@@ -3,8 +3,6 @@
 It needs no server; it is in this tier because each command is a process of its own.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

@@ -4,8 +4,6 @@ The commands are the README's. Events are written as Debezium writes them, so th
 Kafka nor Connect is needed; ``test_declare`` has the real ones.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

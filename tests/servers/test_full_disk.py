@@ -1,7 +1,5 @@
 """A disk that fills while a build is at work on it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The analyses of a table's past, and what they answer in Spark."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from datetime import UTC, date, datetime, timedelta

@@ -4,8 +4,6 @@ The test commits and copies the whole table, again and again, while Debezium sen
 changes. Several builds later, the history at each of these moments equals the copy.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import time

@@ -3,8 +3,6 @@
 It needs no server; it is in this tier for its minutes. ``CDC_TEST_SEED`` repeats a run.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The contract of the merge on the Hudi that EMR ships."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The ingest with a real broker: positions, restarts, and offsets that have expired."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """From commits in PostgreSQL to gold through Debezium and Kafka, also with faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """A real MariaDB and Debezium's connector for it: positions, a storm, its types."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

@@ -1,7 +1,5 @@
 """Columns that Debezium leaves out or hashes, so that Kafka and bronze never have them."""
 
-from __future__ import annotations
-
 import json
 from hashlib import sha256
 from pathlib import Path

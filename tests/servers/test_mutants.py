@@ -7,8 +7,6 @@ the tests of its macro's folder. Those of the ingest meet the tests that their e
 A Spark that died has seen nothing.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

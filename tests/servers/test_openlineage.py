@@ -1,7 +1,5 @@
 """The lineage of a build, sent by OpenLineage's own dbt integration to a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

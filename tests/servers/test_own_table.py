@@ -1,7 +1,5 @@
 """The example of ``docs/models.md``, as it stands there, in a copy of the project."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from textwrap import dedent, indent

@@ -1,7 +1,5 @@
 """A project as ``init`` and ``docs/package.md`` write it, which uses the package."""
 
-from __future__ import annotations
-
 import re
 from decimal import Decimal
 from pathlib import Path

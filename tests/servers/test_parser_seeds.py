@@ -1,7 +1,5 @@
 """Records of fresh seeds for the ingest's parser: many more than test_records.py has."""
 
-from __future__ import annotations
-
 import os
 import random
 

@@ -1,7 +1,5 @@
 """Tables whose rows are in other tables, and a truncate, from PostgreSQL to silver."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """The source database on a real server: the triggers that keep the outbox."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

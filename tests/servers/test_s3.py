@@ -1,7 +1,5 @@
 """A lake on S3 (moto's server): files of the two S3 sinks, to gold and Trino."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import subprocess

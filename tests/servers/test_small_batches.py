@@ -3,8 +3,6 @@
 It needs no server; it is in this tier for its minute.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What `add` and `diff` find in a PostgreSQL that keeps changes from the lake."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The local stack: its status and its secrets; it stops, recovers and is removed."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import closing

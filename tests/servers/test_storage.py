@@ -5,8 +5,6 @@ each partitioned by nationality, and merge-on-read with a bucket index. Trino re
 of the lake's files on S3 (moto's server).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

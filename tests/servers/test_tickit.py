@@ -1,7 +1,5 @@
 """TICKIT: three databases, each through Debezium, Avro and Kafka, joined in one lake."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import closing

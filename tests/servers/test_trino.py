@@ -3,8 +3,6 @@
 PostgreSQL, Debezium, Kafka and Trino are real; moto's server is used for S3 and Glue.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

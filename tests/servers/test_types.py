@@ -3,8 +3,6 @@
 Some of the tables come to a second lake, whose project only commands wrote.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

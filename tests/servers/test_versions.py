@@ -1,7 +1,5 @@
 """A live pipeline commits to its tables all day: what it leaves does not pile up."""
 
-from __future__ import annotations
-
 from lab.benchmarks.settings import table_properties
 from tests.conftest import NewLake
 from tests.support.scenario import order

@@ -4,8 +4,6 @@ The provider asks a real ZooKeeper, of Spark's jars. What makes one machine two 
 folder for temporary files, where the locks of one machine are.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

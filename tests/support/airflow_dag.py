@@ -4,8 +4,6 @@ Runs in an environment of its own, which has Airflow and nothing of the project
 (``tests/servers/test_airflow.py``).
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

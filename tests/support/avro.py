@@ -1,7 +1,5 @@
 """Avro as producers and sinks write it, by the specification, without a library."""
 
-from __future__ import annotations
-
 import json
 import struct
 from typing import Any

@@ -1,7 +1,5 @@
 """A stand-in for AWS: moto's server."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Hypothesis makes the records, a job of Spark files thousands of them at once
 (``tests.support.parser``), and plain Python checks each row.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -5,8 +5,6 @@ resolves every reference in an output. So each stack gets one more output: the p
 that tests ask for.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

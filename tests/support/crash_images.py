@@ -7,8 +7,6 @@ at that moment. ``crash_recorder`` takes the copies while the work is done once,
 undisturbed; this module keeps them, describes them, and puts them back.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -11,8 +11,6 @@ changed:
 Derby writes past Hadoop; its own recovery is not looked at.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Work on a small lake that ends at some point, is run again, and must come to the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial

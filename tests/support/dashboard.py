@@ -1,7 +1,5 @@
 """Rows to fill the dashboard's page with."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime
 from typing import Any
 

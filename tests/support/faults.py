@@ -1,7 +1,5 @@
 """Faults in a live pipeline, and what must hold after them."""
 
-from __future__ import annotations
-
 import random
 import time
 from contextlib import closing

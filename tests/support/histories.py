@@ -5,8 +5,6 @@ list of steps is a history that a source could have had. A lane says which steps
 are, and how the records travel.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 for each call.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Callable
 from contextlib import closing

@@ -5,8 +5,6 @@ always worked on at the same place: its folder is moved there, and moved away wh
 lake's turn comes. Readers that are not Spark find its tables wherever it is.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -71,12 +69,12 @@ class SparkProcess:
         self._generates_code = False
         self._count = 0
 
-    def new_lake(self, topics: Path | None = None, **options: Any) -> Lake:
+    def new_lake(self, topics: Path | None = None, **options: Any) -> "Lake":
         """A lake without anything in it; the options are those of ``Lake``."""
         self._count += 1
         return Lake(self, self.folder / f"lake-{self._count}", topics, **options)
 
-    def put(self, lake: Lake) -> None:
+    def put(self, lake: "Lake") -> None:
         """Have a lake at the place."""
         if self.occupant is lake:
             return

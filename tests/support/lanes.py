@@ -1,7 +1,5 @@
 """Lanes: identical small models side by side, and their rows against the reference fold."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import shutil

@@ -1,7 +1,5 @@
 """A MariaDB server, a broker and Connect with Debezium's connector for MariaDB."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

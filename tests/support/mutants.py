@@ -5,8 +5,6 @@ Each takes one word, one condition or one branch of a macro's text for another: 
 never taken, a condition less, a value that is null. Comments and messages are left alone.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

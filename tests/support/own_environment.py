@@ -1,7 +1,5 @@
 """Python environments of tools that do not go with the project's own packages."""
 
-from __future__ import annotations
-
 import hashlib
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The ingest's parser on many records in one Spark job, without a table."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field

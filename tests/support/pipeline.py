@@ -1,7 +1,5 @@
 """The ingest as a process that builds after each batch, on the topics of a stack."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Ports for the servers of the tests."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from lab.stack.ports import reserved_ports

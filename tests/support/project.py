@@ -1,7 +1,5 @@
 """The project's folder, dbt without Spark, and copies that a test may change."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Kafka records as the S3 sink writes them, and Debezium's events in them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 TOPIC = "demo.datalake.cdc_events"

@@ -25,8 +25,6 @@ The history of a key has one version for each time between two changes of its va
 version begins no later, by time and by LSN, than what stands behind it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -96,7 +94,7 @@ class Event:
         """Whether the source has no such row any more."""
         return self.op == "d" or self.is_gone
 
-    def is_before(self, truncate: Event) -> bool:
+    def is_before(self, truncate: "Event") -> bool:
         """Whether a truncate took its row away."""
         if self.epoch != truncate.epoch:
             return self.epoch < truncate.epoch
@@ -279,7 +277,7 @@ def _at(event: Event) -> tuple[float, ...]:
     return (event.epoch, NOWHERE if event.lsn is None else event.lsn, event.time)
 
 
-def _is_of(event: Event, truncate: Event) -> bool:
+def _is_of(event: Event, truncate: "Event") -> bool:
     return (event.topic, event.table) == (truncate.topic, truncate.table)
 
 

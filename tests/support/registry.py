@@ -1,7 +1,5 @@
 """A schema registry's REST interface with the answers that a test wants."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """What a test needs of the machine: without it a test skips; with ``CI=true`` it fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

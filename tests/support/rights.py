@@ -1,7 +1,5 @@
 """Commands without root's right to read and write whatever it wants."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Change events of the project's tables."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.support.records import Record, Row, flattened, record

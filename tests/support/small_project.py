@@ -1,7 +1,5 @@
 """A project of one topic and one silver table, for tests that change its models."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

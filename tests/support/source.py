@@ -1,7 +1,5 @@
 """The source database's rows and answers, in the form that silver and gold have theirs."""
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A database of a test's own on a stack's PostgreSQL, and the connectors that read it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any

@@ -5,8 +5,6 @@ Interprets the states, paths and functions of the Amazon States Language that
 https://states-language.net/spec.html; any other is an error.
 """
 
-from __future__ import annotations
-
 import json
 import operator
 from collections.abc import Callable

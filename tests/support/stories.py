@@ -14,8 +14,6 @@ late event has their rows folded again (``tests/servers/test_history_seeds.py`` 
 of ``ALONE`` without others).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import replace

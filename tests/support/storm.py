@@ -1,7 +1,5 @@
 """Random transactions on a source, from several connections at once."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

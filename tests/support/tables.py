@@ -1,7 +1,5 @@
 """The Hudi tables of a lake's folder, read without Spark."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """A Trino with its Hudi connector, which is what Athena's engine is made of."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

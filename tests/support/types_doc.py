@@ -1,7 +1,5 @@
 """The matrix of types as the documentation shows it, from what a run has found."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

@@ -6,8 +6,6 @@ column. So one silver table, with a column for each declared type, has room for 
 tables, and one rejected value hides no other.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

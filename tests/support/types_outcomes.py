@@ -1,7 +1,5 @@
 """What became of the values of the types' matrix, and whether that is right."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A database with a table for each type of the matrix, and its way to silver."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Spark, Hive and Derby let go of a lake between two commands (``close``), so that
 one, at the same path, starts in a second and finds the JVM warm.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Commands as a user runs them, in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Gold over HTTP: a real server, over a small lake that Spark wrote."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

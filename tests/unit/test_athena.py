@@ -3,8 +3,6 @@
 What Athena's engine makes of the files is tests/servers/test_trino.py's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A command of ours: how it is stopped."""
 
-from __future__ import annotations
-
 import logging
 import signal
 import time

@@ -1,7 +1,5 @@
 """What all entry points have in common, the variables they read, and the service."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource

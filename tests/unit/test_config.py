@@ -1,7 +1,5 @@
 """What the user sets, and what the ingest decides without Spark."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,7 +1,5 @@
 """Every setting of the connectors is one that somebody reads, and the README says why."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The dashboard's page as it is written: what it says, and where it cannot be written."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

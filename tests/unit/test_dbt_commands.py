@@ -1,7 +1,5 @@
 """Which of dbt's commands get a session and which locks; without starting Spark."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 What they print and change is compared as a transcript (`__snapshots__/test_declare.ambr`).
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import subprocess

@@ -4,8 +4,6 @@ What the stacks grant, run and watch is compared with a snapshot; here are the r
 hold whatever it says. cfn-lint checks the templates in ``make lint``, so nothing here does.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 import re

@@ -1,7 +1,5 @@
 """The documents' links lead somewhere, the README is short, `make nightly` ran lately."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from datetime import date, timedelta

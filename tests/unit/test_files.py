@@ -1,7 +1,5 @@
 """When a continuous ingest of files looks for more, what is there, what cannot be read."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import re

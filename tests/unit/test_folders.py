@@ -1,7 +1,5 @@
 """Nothing that is not ours is ever removed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What ``--then-build`` logs, counts and ends with; a build starts no Spark here."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is written to Glue, and what is not (moto's)."""
 
-from __future__ import annotations
-
 import json
 import socket
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The end of Spark's JVM, and what is said of it; without starting one."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

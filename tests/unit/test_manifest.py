@@ -1,7 +1,5 @@
 """Rules that every model keeps, by what dbt makes of the project and its examples."""
 
-from __future__ import annotations
-
 import json
 import re
 import zipfile

@@ -1,7 +1,5 @@
 """What Prometheus is told, and the dashboard that draws it."""
 
-from __future__ import annotations
-
 import json
 import re
 import urllib.request

@@ -1,7 +1,5 @@
 """``docs/promises.md`` says which command runs which test, and leaves no module out."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 Nothing here reaches AWS: what QuickSight itself makes of the definitions, no test can say.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import re

@@ -1,7 +1,5 @@
 """The reference fold itself, on histories of every lane; Hypothesis shortens what fails."""
 
-from __future__ import annotations
-
 import random
 import tomllib
 from dataclasses import replace

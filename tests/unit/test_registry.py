@@ -1,7 +1,5 @@
 """The registry's client: addresses, credentials, and which answers are worth a retry."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Files and folders without rights: one clear line, and exit code 1."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which settings a session gets; without starting Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import MagicMock
@@ -29,10 +27,10 @@ class Builder:
         self.given: dict[str, str] = {}
         self.running: dict[str, str] = {}
 
-    def enableHiveSupport(self) -> Builder:  # noqa: N802
+    def enableHiveSupport(self) -> "Builder":  # noqa: N802
         return self
 
-    def config(self, name: str, value: str) -> Builder:
+    def config(self, name: str, value: str) -> "Builder":
         self.given[name] = value
         return self
 
@@ -41,7 +39,7 @@ class Builder:
 
 
 @pytest.fixture
-def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
+def builder(monkeypatch: pytest.MonkeyPatch) -> "Builder":
     """Has ``cdc_lakehouse.spark.session`` use it; no Spark is there."""
     builder = Builder()
     context = MagicMock(_active_spark_context=None)

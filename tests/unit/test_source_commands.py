@@ -1,7 +1,5 @@
 """What a source's commands say, without a server."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The commands of the local stack, without any server: refusals, leftovers, damage."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """What ``python -m ingest status`` says of a lake, without Spark."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

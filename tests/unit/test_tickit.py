@@ -1,7 +1,5 @@
 """TICKIT's generator: the shape that it promises, and the same rows each time."""
 
-from __future__ import annotations
-
 from datetime import datetime, time
 from decimal import Decimal
 

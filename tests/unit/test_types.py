@@ -1,7 +1,5 @@
 """The types that staging models declare are in data, each with a row in the matrix."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
