@@ -60,7 +60,7 @@ test: setup $(CLASSES) ## the tests that need nothing but Python (minutes)
 	@echo "not run: the tests of real servers (PostgreSQL, Kafka, Trino, a browser): make test-all"
 
 test-all: setup s3 $(CLASSES) ## every test, also those of real servers, but for make nightly's
-	@python -m pytest tests -m 'not nightly' --junitxml=reports/test-all.xml
+	@python -m pytest tests examples -m 'not nightly' --junitxml=reports/test-all.xml
 
 test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that notices that it broke, and all histories
 	@python -m tests.downloads

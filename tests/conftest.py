@@ -26,14 +26,6 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return content
 
 
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
-    """The process that works on the lakes of all tests; it starts with the first use."""
-    process = SparkProcess(tmp_path_factory.mktemp("spark"))
-    yield process
-    process.kill()
-
-
 @pytest.fixture(scope="module")
 def new_lake(spark: SparkProcess) -> Iterator[NewLake]:
     """Makes lakes; they are removed with the module."""

@@ -13,10 +13,11 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 PAGE = PROJECT / "docs/promises.md"
+FOLDERS = ("tests", "examples")
 # From the first that runs to the last.
 COMMANDS = ("CI", "test-all", "nightly")
 # A test or a case of it, and the commands that run it where that is not CI alone.
-NAME = re.compile(r"`(tests/[^`]+\.[^`]+)`(?: \([^)]+\))?")
+NAME = re.compile(r"`((?:tests|examples)/[^`]+\.[^`]+)`(?: \([^)]+\))?")
 ROW = re.compile(r"\| (?P<promise>.+?) \| (?P<tests>.+?) \|(?: (?P<by>[^|]+) \|)?")
 COUNT = re.compile(r"^Of \d+ promises,[^.]+\.$", re.MULTILINE)
 
@@ -48,8 +49,9 @@ def _command(module: str, item: pytest.Item) -> str:
 def _collect() -> dict[str, set[str]]:
     collected = Collected()
     options = ["--collect-only", "-pno:terminal", "-pno:syrupy", "-oaddopts="]
-    if pytest.main([*options, str(PROJECT / "tests")], [collected]) != 0:
-        sys.exit("tests.promises: tests are not collected: pytest --collect-only tests")
+    folders = [str(PROJECT / name) for name in FOLDERS]
+    if pytest.main([*options, *folders], [collected]) != 0:
+        sys.exit("tests.promises: tests are not collected: pytest --collect-only")
     # dbt's own tests run with every build.
     for path in (PROJECT / "tests/dbt").glob("*.sql"):
         collected.commands[str(path.relative_to(PROJECT))] = {"CI"}

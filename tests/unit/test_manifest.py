@@ -16,7 +16,7 @@ Node = dict[str, Any]
 
 # Hudi's words in a `create table`, which are not in its configuration.
 SQL_OPTIONS = {"type", "primaryKey", "preCombineField"}
-# The museum's, which show how a table can be stored (tests/servers/test_storage.py).
+# The museum's, which show how a table can be stored (examples/moma/tests/test_storage.py).
 STORED_OTHERWISE = {"artists", "artworks"}
 
 

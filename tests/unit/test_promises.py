@@ -4,9 +4,10 @@ import re
 import subprocess
 import sys
 
+from tests.promises import FOLDERS
 from tests.support.project import PROJECT
 
-NAME = re.compile(r"`(tests/[^`]+)`")
+NAME = re.compile(r"`((?:tests|examples)/[^`]+)`")
 HEADS = ("| promise | tests | held by |", "| module | reason |")
 # A promise with its tests, or at the end of the page a module with why it holds none.
 ROWS = [
@@ -23,8 +24,11 @@ def test_every_row_names_a_test() -> None:
 
 
 def test_every_module_is_named() -> None:
-    found = (PROJECT / "tests").rglob("test_*.py")
-    modules = {str(path.relative_to(PROJECT)) for path in found}
+    modules = {
+        str(path.relative_to(PROJECT))
+        for folder in FOLDERS
+        for path in (PROJECT / folder).rglob("test_*.py")
+    }
     assert modules <= {name.partition("::")[0] for name in NAMES}
 
 

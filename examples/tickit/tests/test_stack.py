@@ -26,7 +26,7 @@ from tests.support.mariadb import plain
 from tests.support.records import Row
 from tests.support.required import required
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.thorough
 
 SCALE = 0.01
 # Silver's table of every table of the sources, and the column that is its key.

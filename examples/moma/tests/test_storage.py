@@ -26,6 +26,8 @@ from tests.support.records import START_MS, Record, flattened, record
 from tests.support.small_project import SOURCES, small_project
 from tests.support.trino_server import Trino
 
+pytestmark = pytest.mark.thorough
+
 TOPIC = "demo.datalake.artists"
 MODEL = """
 {{{{ config(unique_key='constituent_id', {settings}) }}}}
