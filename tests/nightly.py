@@ -13,9 +13,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[1]
 REPORTS = PROJECT / "reports"
@@ -28,15 +28,8 @@ NEWEST_PYTHON = "python3.12"
 HUDI_OF_EMR = "1.0.2"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a part ended.
-
-    Attributes:
-        part: its name.
-        code: the exit code of the command that failed, or 0.
-        minutes: how long it took.
-    """
+class Outcome(NamedTuple):
+    """How a part ended: with the exit code of the command that failed, or 0."""
 
     part: str
     code: int

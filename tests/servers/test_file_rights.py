@@ -1,4 +1,4 @@
-"""Files and folders of an ingest that it may not read; see also tests/unit/test_rights.py.
+"""Files and folders of an ingest that it may not read; see also tests/unit/test_folders.py.
 
 It needs no server; it is in this tier because each command is a process of its own.
 """

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -109,38 +108,6 @@ def documented_policy(page: str) -> list[dict[str, Any]]:
         text.partition("```json\n")[2].partition("```")[0]
     )["Statement"]
     return found
-
-
-def dbt_manifest(folder: Path, models: Iterable[str], sources: Iterable[str] = ()) -> str:
-    """A file with what dbt knows of gold models and of bronze sources of these names."""
-    node = {"description": "", "columns": {}}
-    content = {
-        "nodes": {
-            f"model.x.{name}": {
-                **node,
-                "resource_type": "model",
-                "config": {"materialized": "incremental"},
-                "fqn": ["x", "gold", name],
-                "schema": "gold",
-                "name": name,
-                "alias": name,
-            }
-            for name in models
-        },
-        "sources": {
-            f"source.x.bronze.{name}": {
-                **node,
-                "source_name": "bronze",
-                "schema": "bronze",
-                "name": name,
-                "identifier": name,
-            }
-            for name in sources
-        },
-    }
-    file = folder / "manifest.json"
-    file.write_text(json.dumps(content))
-    return str(file)
 
 
 def rows(folder: str, table: str) -> list[Row]:

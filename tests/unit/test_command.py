@@ -1,15 +1,26 @@
-"""A command of ours: how it is stopped."""
+"""A command of ours: how it and its JVM are stopped, and what is said of that."""
 
 import logging
+import os
 import signal
+import subprocess
+import sys
 import time
+import traceback
 import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from cdc_lakehouse import log
-from cdc_lakehouse.command import run
+from cdc_lakehouse.command import delayed_signals, run
+from cdc_lakehouse.errors import TransientError, UserError
+from cdc_lakehouse.spark import java
+from ingest.failures import explanation
+from tests.support.project import PROJECT
 
 
 class Node:
@@ -54,3 +65,120 @@ def test_what_takes_long_is_spoken_of(
     said = capsys.readouterr().err.splitlines()
     assert len(said) >= 2
     assert said[0].endswith(" long: starting Spark, for 0 s now")
+
+
+# Spark's JVM; none is started
+
+# A `spark-submit` that never says where it listens.
+HANGING = """#!/bin/sh
+echo $$ > "$PID_FILE.part" && mv "$PID_FILE.part" "$PID_FILE"
+exec sleep 600
+"""
+STARTING = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.default_int_handler)
+from cdc_lakehouse.spark import java
+java.start({"spark.master": "local"})
+"""
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_start_that_hangs_is_ended_by_a_signal(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    submit, pid_file = tmp_path / "bin" / "spark-submit", tmp_path / "pid"
+    submit.parent.mkdir()
+    submit.write_text(HANGING)
+    submit.chmod(0o755)
+    known = {"SPARK_HOME": str(tmp_path), "PID_FILE": str(pid_file)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", STARTING],
+        cwd=PROJECT,
+        env=os.environ | known,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not pid_file.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in said
+    assert not is_there(int(pid_file.read_text()))
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is not ignored, as where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_signal_waits_for_the_end_of_a_block(interruptible: None) -> None:
+    """And is not lost with an error."""
+    done = []
+    with pytest.raises(KeyboardInterrupt), delayed_signals():
+        signal.raise_signal(signal.SIGINT)
+        done.append("the rest")
+        raise ValueError
+    assert done == ["the rest"]
+
+
+STOPPED = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+SHUT_DOWN = (
+    "org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down"
+)
+
+
+def test_spark_that_was_stopped_has_not_run_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for text, is_ending, code, message in [
+        (STOPPED, True, 143, "Spark was stopped; run this again"),
+        (SHUT_DOWN, True, 143, "Spark was stopped; run this again"),
+        # By itself Spark stops where its memory is full.
+        (STOPPED, False, 75, "Spark ran out of memory"),
+        ("java.lang.OutOfMemoryError: Java heap space", True, 75, "memory"),
+    ]:
+        monkeypatch.setattr("ingest.failures.is_ending", lambda found=is_ending: found)
+        error = explanation(RuntimeError(text))
+        assert (error.exit_code, message in str(error)) == (code, True)
+
+
+def test_error_of_ours_that_a_batch_raises_is_itself() -> None:
+    """Spark hands its trace on as text."""
+    for raised in (TransientError("a topic was recreated"), UserError("no such field")):
+        trace = "".join(traceback.format_exception(raised))
+        error = explanation(RuntimeError(f"An exception was raised by Python:\n{trace}"))
+        assert (error.exit_code, str(error)) == (raised.exit_code, str(raised))
+
+
+def test_user_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container's that runs as a number: Hadoop would end in a trace."""
+
+    def unknown(number: int) -> None:
+        raise KeyError(number)
+
+    monkeypatch.setattr("cdc_lakehouse.spark.java.pwd.getpwuid", unknown)
+    with pytest.raises(UserError, match="has no entry in /etc/passwd"):
+        java._require_user()
+
+
+def test_folder_whose_files_cannot_be_run_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Java loads libraries from there."""
+    flags = SimpleNamespace(f_flag=os.ST_NOEXEC)
+    monkeypatch.setattr("cdc_lakehouse.spark.java.os.statvfs", lambda folder: flags)
+    with pytest.raises(UserError, match=r"mounted noexec.*set TMPDIR"):
+        java._require_user()

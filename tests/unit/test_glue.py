@@ -1,4 +1,7 @@
-"""What is written to Glue, and what is not (moto's)."""
+"""What is written to Glue and asked of Athena, as far as moto goes.
+
+It runs no query, and says what it is told: tests/servers/test_trino.py has Athena's engine.
+"""
 
 import json
 import socket
@@ -8,17 +11,20 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pytest
 import yaml
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, NoCredentialsError
 from syrupy.assertion import SnapshotAssertion
 
 from cdc_lakehouse.cli import main
 from cdc_lakehouse.errors import UserError
+from cdc_lakehouse.serving import athena
 from cdc_lakehouse.serving.glue import Catalogue, Lake, Table, glue_type
 from cdc_lakehouse.serving.manifest import Relation
-from tests.support.aws import Aws, dbt_manifest, documented_policy
+from tests.support.aws import Aws, documented_policy
 from tests.unit.conftest import Cli
 
 LAKE = "s3://lake/here"
+# What dbt knows of a project with two models.
+MANIFEST = str(Path(__file__).with_name("manifest.json"))
 # Of a table that has been created and never written.
 MERGE_ON_READ = """
 hoodie.table.name=sales
@@ -214,7 +220,7 @@ def test_lake_must_be_on_s3_and_is_written_as_athena_reads_it() -> None:
 def arguments(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Of a lake that has no table yet, and of a manifest with two."""
     monkeypatch.setenv("LAKE_ROOT", f"s3a://lake/{tmp_path.name}")
-    return ["--manifest", dbt_manifest(tmp_path, ["sales", "zeal"])]
+    return ["--manifest", MANIFEST]
 
 
 def test_merge_on_read_is_registered_as_hudis_own_sync_does(
@@ -301,3 +307,92 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
 def test_prefix_that_is_no_name_is_refused() -> None:
     for prefix in ("my-shop", "Shop", "", "a b", "x;y"):
         assert main(["glue", "--prefix", prefix]) == 2
+
+
+# A query file in Athena
+
+
+def query_file(folder: Path, sql: str) -> str:
+    file = folder / "question.sql"
+    file.write_bytes(sql.encode(errors="surrogateescape"))
+    return str(file)
+
+
+def test_rows_are_printed_as_a_table_or_as_json(
+    aws: Aws, tmp_path: Path, cli: Cli, snapshot: SnapshotAssertion
+) -> None:
+    answer: list[list[str | None]] = [["month", "revenue"], ["1996-07", "27861.90"]]
+    answer += [["1996-08", None], ["東京 e\u0301", "7.5"], ["a\nb\x1b[31m", "-2.5"]]
+    # As an analysis begins that a variable switches on.
+    settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
+    sql = f"{settings}select * from {{{{ ref('x', 'sales') }}}}"
+    options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
+    ask = ["athena", query_file(tmp_path, sql), "--manifest", MANIFEST, *options]
+    for option in ([], ["--json"]):
+        aws.queue(*answer)
+        assert cli(*ask, *option) == snapshot
+    client = aws.client("athena")
+    [query, *_] = client.list_query_executions()["QueryExecutionIds"]
+    ran = client.get_query_execution(QueryExecutionId=query)["QueryExecution"]
+    assert ran["Query"] == "select * from shop_gold.sales"
+    assert ran["WorkGroup"] == "primary"
+    assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
+
+
+def test_file_that_names_nothing_is_an_error(tmp_path: Path, cli: Cli) -> None:
+    for sql, expected in {
+        "select * from {{ ref('nothing') }}": "no table is made by a model called 'noth",
+        "select * from {{ source('bronze', 'no') }}": "there is no source 'bronze.no'",
+        "select * from {{ ref('sales' }}": "cannot read",
+        "select {{ 1 / 0 }}": "division by zero",
+        "select '\udcff'": "can't decode",
+    }.items():
+        said = cli("athena", query_file(tmp_path, sql), "--manifest", MANIFEST)
+        assert (said.code, expected in said.err) == (1, True)
+
+
+@pytest.fixture
+def group(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> athena.Athena:
+    monkeypatch.setattr(athena, "SECONDS_BETWEEN_POLLS", 0)
+    return athena.Athena("primary", None)
+
+
+@pytest.mark.parametrize(("may_pass", "code"), [(False, 1), (True, 75)])
+def test_reason_of_a_failure_is_given(
+    may_pass: bool, code: int, group: athena.Athena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """moto never fails, so the client's answer is told here."""
+    states: list[dict[str, Any]] = [
+        {"State": "QUEUED"},
+        {
+            "State": "FAILED",
+            "StateChangeReason": "TABLE_NOT_FOUND: line 1:15",
+            "AthenaError": {"Retryable": may_pass},
+        },
+    ]
+    monkeypatch.setattr(
+        group.client,
+        "get_query_execution",
+        lambda **_: {"QueryExecution": {"Status": states.pop(0)}},
+    )
+    with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND") as error:
+        group.run("select 1")
+    assert error.value.exit_code == code
+
+
+@pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])
+def test_query_that_cannot_be_waited_for_is_stopped(
+    trouble: type[BaseException], group: athena.Athena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+
+    def interrupted(**_: str) -> None:
+        raise trouble
+
+    monkeypatch.setattr(group.client, "get_query_execution", interrupted)
+    monkeypatch.setattr(
+        group.client, "stop_query_execution", lambda **asked: stopped.extend(asked.values())
+    )
+    with pytest.raises(trouble):
+        group.run("select 1")
+    assert len(stopped) == 1

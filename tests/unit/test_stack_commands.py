@@ -1,6 +1,7 @@
-"""The commands of the local stack, without any server: refusals, leftovers, damage."""
+"""The commands of the local stack and of its sources, without any server."""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -14,11 +15,13 @@ from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage.folders import claim, note_own
 from lab.demo import live
+from lab.northwind import __main__ as northwind
 from lab.stack import downloads, jars, postgres
 from lab.stack.__main__ import main
 from lab.stack.downloads import download_once
 from lab.stack.northwind import NorthwindStack
 from lab.stack.ports import reserved_ports
+from lab.stack.postgres import find_binaries
 from lab.stack.stack import FINISHED, UNFINISHED
 from tests.support.project import PROJECT
 from tests.support.required import require_program
@@ -151,3 +154,39 @@ def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
         subprocess.run(make, cwd=tmp_path, env=environment, capture_output=True)
         assert (tmp_path / f"stopped-{code}").read_text().splitlines() == expected
         assert root.exists() == bool(code)
+
+
+# A source's commands
+
+
+def test_readme_has_every_option_and_variable(cli: Cli) -> None:
+    said = cli("--help", main=northwind.main).out
+    named = set(re.findall(r"--[a-z-]+|\b[A-Z]+_?PASSWORD|\bPG[A-Z]+", said))
+    assert len(named) > 10
+    readme = (PROJECT / "connectors" / "README.md").read_text(encoding="utf-8")
+    section = readme.split("\n## The source\n")[1].split("\n## ")[0]
+    assert {name for name in named if name not in section} == {"--help", "--version"}
+
+
+def test_missing_postgres_is_an_error_with_the_package_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
+    with pytest.raises(UserError, match="apt-get install postgresql"):
+        find_binaries()
+
+
+@pytest.mark.parametrize(
+    "setting", ["MYSQL_TCP_PORT=abc", "MYSQL_TCP_PORT=-1", "PGPORT=abc", "PGPORT=99999"]
+)
+def test_port_that_is_none_is_named(
+    setting: str, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
+    name, _, value = setting.partition("=")
+    monkeypatch.setenv(name, value)
+    connector = "tables" if name == "PGPORT" else "mariadb"
+    said = cli("diff", "--connector", str(PROJECT / f"connectors/source-{connector}.json"))
+    assert said.code in (1, 75)
+    [line] = said.err.splitlines()
+    assert name in line and value in line
