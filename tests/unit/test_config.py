@@ -163,14 +163,6 @@ def test_lake_root_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         assert derby == f"jdbc:derby:;databaseName={root}/metastore;create=true"
 
 
-def test_lake_that_hudi_would_not_find_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value in ("/", "/data/my lake", "50%", "it's", "s3a://b/a b"):
-        monkeypatch.setenv("LAKE_ROOT", value)
-        said = "name a folder" if value == "/" else "Hudi cannot find again"
-        with pytest.raises(UserError, match=said):
-            lake_root()
-
-
 def test_command_that_selects_nodes_itself_is_recognised() -> None:
     for command in ("build", "run --threads 2", "run --vars '{a: s}'"):
         assert not Build(command, retries=False).selects

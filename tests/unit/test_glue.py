@@ -247,20 +247,6 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
         assert {part["Values"][0] for part in parts} == {"A/B", null}
 
 
-def test_manifest_that_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
-    file = tmp_path / "manifest.json"
-    for text, expected in (
-        (None, "run `dbt build`"),
-        ("{", "cannot read"),
-        ("{}", "this is no manifest"),
-        ("[]", "this is no manifest"),
-    ):
-        if text is not None:
-            file.write_text(text)
-        said = cli("glue", "--manifest", str(file))
-        assert (said.code, expected in said.err) == (1, True)
-
-
 def test_lake_of_which_no_table_can_be_read_is_an_error(
     arguments: list[str], aws: Aws, tmp_path: Path, cli: Cli
 ) -> None:
@@ -304,11 +290,6 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
     assert main(["glue", *arguments]) == code
 
 
-def test_prefix_that_is_no_name_is_refused() -> None:
-    for prefix in ("my-shop", "Shop", "", "a b", "x;y"):
-        assert main(["glue", "--prefix", prefix]) == 2
-
-
 # A query file in Athena
 
 
@@ -337,18 +318,6 @@ def test_rows_are_printed_as_a_table_or_as_json(
     assert ran["Query"] == "select * from shop_gold.sales"
     assert ran["WorkGroup"] == "primary"
     assert ran["ResultConfiguration"]["OutputLocation"].startswith("s3://lake/a/")
-
-
-def test_file_that_names_nothing_is_an_error(tmp_path: Path, cli: Cli) -> None:
-    for sql, expected in {
-        "select * from {{ ref('nothing') }}": "no table is made by a model called 'noth",
-        "select * from {{ source('bronze', 'no') }}": "there is no source 'bronze.no'",
-        "select * from {{ ref('sales' }}": "cannot read",
-        "select {{ 1 / 0 }}": "division by zero",
-        "select '\udcff'": "can't decode",
-    }.items():
-        said = cli("athena", query_file(tmp_path, sql), "--manifest", MANIFEST)
-        assert (said.code, expected in said.err) == (1, True)
 
 
 @pytest.fixture

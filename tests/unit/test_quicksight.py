@@ -321,21 +321,6 @@ def test_a_refusal_says_what_to_do(
     assert said == snapshot
 
 
-def test_a_malformed_option_is_named(cli: Cli) -> None:
-    for option, value in [
-        ("--account", "12345678901"),
-        ("--region", "Ireland"),
-        ("--principal", "ann"),
-        ("--principal", f"arn:aws:iam::{ACCOUNT}:user/ann"),
-        ("--principal", PRINCIPAL.replace("user/default/ann", "namespace/default")),
-        ("--principal", PRINCIPAL.replace(ACCOUNT, "210987654321")),
-        ("--prefix", "lake'; drop"),
-        ("--work-group", "a b"),
-    ]:
-        said = cli("quicksight", *ARGUMENTS, option, value)
-        assert (said.code, f"Error: {option} is " in said.err) == (2, True)
-
-
 def test_the_policy_allows_what_the_command_calls_and_no_more(account: Account) -> None:
     for spice in ([], ["--spice"], ["--spice"]):
         assert main(["quicksight", *ARGUMENTS, *spice]) == 0

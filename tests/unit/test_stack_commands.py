@@ -175,18 +175,3 @@ def test_missing_postgres_is_an_error_with_the_package_name(
     monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
     with pytest.raises(UserError, match="apt-get install postgresql"):
         find_binaries()
-
-
-@pytest.mark.parametrize(
-    "setting", ["MYSQL_TCP_PORT=abc", "MYSQL_TCP_PORT=-1", "PGPORT=abc", "PGPORT=99999"]
-)
-def test_port_that_is_none_is_named(
-    setting: str, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    name, _, value = setting.partition("=")
-    monkeypatch.setenv(name, value)
-    connector = "tables" if name == "PGPORT" else "mariadb"
-    said = cli("diff", "--connector", str(PROJECT / f"connectors/source-{connector}.json"))
-    assert said.code in (1, 75)
-    [line] = said.err.splitlines()
-    assert name in line and value in line

@@ -8,10 +8,8 @@ import pytest
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.marks import MARK
-from ingest.cli import main
 from ingest.kafka import TopicState
 from ingest.status import LakeStatus, lake_status
-from tests.unit.conftest import Cli
 
 
 def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
@@ -58,16 +56,6 @@ def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
         lake_status(str(tmp_path))
 
 
-def test_endpoint_that_is_no_url_is_named(
-    monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    monkeypatch.setenv("LAKE_ROOT", "s3a://bucket/lake")
-    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "localhost:9000")
-    code, _, err = cli("status", main=main)
-    said = "Invalid endpoint: localhost:9000: AWS_ENDPOINT_URL_S3 is a URL"
-    assert (code, err.startswith(f"ingest: {said}")) == (1, True)
-
-
 def test_build_of_another_lake_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,14 +79,6 @@ def test_build_of_another_lake_is_left_out(
     for text in ("", "[]", '{"results": null}', '{"results": [{}]}'):
         file.write_text(text)
         assert lake_status("one").last_build is None
-
-
-def test_missing_lake_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
-) -> None:
-    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "none"))
-    code, _, err = cli("status", main=main)
-    assert (code, "ingest: there is no lake at" in err) == (1, True)
 
 
 def test_topics_that_kafka_lacks_have_no_lag() -> None:
