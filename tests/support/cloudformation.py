@@ -53,33 +53,29 @@ class Stacks:
 
     def __init__(self, lake: str, parameters: Mapping[str, dict[str, str]]) -> None:
         self.lake = lake
-        self.client = boto3.client("cloudformation")
         self.outputs: dict[str, str] = {}
         self.resolved: dict[str, dict[str, Properties]] = {kind: {} for kind in RESOLVED}
+        client = boto3.client("cloudformation")
         for stack in STACKS:
-            self._create(stack, {"Lake": lake, **parameters[stack]})
-
-    def _create(self, stack: str, parameters: dict[str, str]) -> None:
-        body = template(stack)
-        outputs = body.setdefault("Outputs", {})
-        outputs["Resolved"] = {"Value": {"Fn::ToJsonString": _asked(body["Resources"])}}
-        if stack == "jobs":  # moto creates no application, and exports none
-            outputs["ApplicationId"]["Value"] = "00abcdef"
-        self.client.create_stack(
-            StackName=f"{self.lake}-{stack}",
-            TemplateBody=json.dumps(body),
-            Capabilities=["CAPABILITY_IAM"],
-            Parameters=[
-                {"ParameterKey": key, "ParameterValue": value}
-                for key, value in parameters.items()
-            ],
-        )
-        (made,) = self.client.describe_stacks(StackName=f"{self.lake}-{stack}")["Stacks"]
-        assert made["StackStatus"] == "CREATE_COMPLETE"
-        found = {one["OutputKey"]: one["OutputValue"] for one in made["Outputs"]}
-        for name, properties in json.loads(found.pop("Resolved")).items():
-            self.resolved[body["Resources"][name]["Type"]][name] = properties
-        self.outputs |= found
+            body, name = template(stack), f"{lake}-{stack}"
+            outputs = body.setdefault("Outputs", {})
+            outputs["Resolved"] = {"Value": {"Fn::ToJsonString": _asked(body["Resources"])}}
+            if stack == "jobs":  # moto creates no application, and exports none
+                outputs["ApplicationId"]["Value"] = "00abcdef"
+            given = {"Lake": lake, **parameters[stack]}.items()
+            client.create_stack(
+                StackName=name,
+                TemplateBody=json.dumps(body),
+                Capabilities=["CAPABILITY_IAM"],
+                Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in given],
+            )
+            (made,) = client.describe_stacks(StackName=name)["Stacks"]
+            assert made["StackStatus"] == "CREATE_COMPLETE"
+            found = {one["OutputKey"]: one["OutputValue"] for one in made["Outputs"]}
+            for resource, properties in json.loads(found.pop("Resolved")).items():
+                kind = body["Resources"][resource]["Type"]
+                self.resolved[kind][resource] = properties
+            self.outputs |= found
 
 
 def _asked(resources: dict[str, Properties]) -> Properties:

@@ -25,7 +25,7 @@ from ingest.topics import read_topics
 from tests.support.aws import Aws, documented_policy
 from tests.support.cloudformation import STACKS, Properties, Stacks, template
 from tests.support.project import PROJECT
-from tests.support.state_machine import Execution, StateError
+from tests.support.state_machine import StateError, execute
 
 ACCOUNT = "123456789012"
 CLUSTER = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/events/0a1b-1"
@@ -311,76 +311,71 @@ def steps(stacks: Stacks) -> dict[str, str]:
     return {step["step"]: step["command"] for step in result}
 
 
-class Run:
-    """An execution of the lake's state machine, and what is asked of AWS meanwhile.
+Run = Callable[..., list[str]]
 
-    Attributes:
-        codes: the exit codes of a step's next attempts, then 0. None is a driver that was
-            killed before it wrote one.
-        running: how many executions there are.
-        log: the jobs, the waits, what is published, and the failure.
+
+@pytest.fixture
+def run(stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Executes the lake's state machine: its jobs, waits, what is published, its failure.
+
+    Of a step's next attempts the exit codes are given, then 0; None is a driver that was
+    killed before it wrote one.
     """
+    monkeypatch.chdir(tmp_path)
+    s3 = boto3.client("s3")
 
-    def __init__(self, stacks: Stacks, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.machine = stacks.resolved["AWS::StepFunctions::StateMachine"]["Run"]
-        self.topic = stacks.outputs["Alarms"]
-        self.monkeypatch = monkeypatch
-        self.codes: dict[str, list[int | None]] = {}
-        self.running = 1
-        self.log: list[str] = []
+    def call(given: dict[str, list[int | None]], *, running: int = 1) -> list[str]:
+        codes = {step: [*of_step] for step, of_step in given.items()}
+        log: list[str] = []
 
-    def __call__(self) -> list[str]:
-        run, machine = {"Name": "run-1", "Id": "arn:of:run-1"}, {"Id": "arn:of:machine"}
-        execution = Execution(self.task, {"Execution": run, "StateMachine": machine})
+        def task(resource: str, asked: Any) -> Properties:
+            match resource.removeprefix("arn:aws:states:::"):
+                case "wait":
+                    log.append(f"wait for {asked} s")
+                case "aws-sdk:sfn:listExecutions":
+                    own = {"StateMachineArn": "arn:of:machine", "StatusFilter": "RUNNING"}
+                    assert asked.items() >= own.items()
+                    return {"Executions": [{}] * running}
+                case "emr-serverless:startJobRun.sync":
+                    log.append(asked["Name"])
+                    of_step = codes.get(asked["Name"].partition("-")[0])
+                    run_job(asked, of_step.pop(0) if of_step else 0)
+                case "aws-sdk:s3:getObject":
+                    try:
+                        return {"Body": s3.get_object(**asked)["Body"].read().decode()}
+                    except s3.exceptions.NoSuchKey as error:
+                        raise StateError("S3.NoSuchKeyException", str(error)) from error
+                case "sns:publish":
+                    assert asked["TopicArn"] == stacks.outputs["Alarms"]
+                    log.append(f"publish {asked['Subject']}: {asked['Message']}")
+                case _:
+                    raise NotImplementedError(resource)  # no machine of ours asks for it
+            return {}
+
+        context = {
+            "Execution": {"Name": "run-1", "Id": "arn:of:run-1"},
+            "StateMachine": {"Id": "arn:of:machine"},
+        }
+        machine = stacks.resolved["AWS::StepFunctions::StateMachine"]["Run"]
         try:
-            execution.run(self.machine["Definition"], {})
+            execute(machine["Definition"], {}, task, context)
         except StateError as error:
-            self.log.append(f"{error.name}: {error.cause}")
-        return self.log
+            log.append(": ".join(error.args))
+        return log
 
-    def task(self, resource: str, asked: Any) -> Properties:
-        match resource.removeprefix("arn:aws:states:::"):
-            case "wait":
-                self.log.append(f"wait for {asked} s")
-            case "aws-sdk:sfn:listExecutions":
-                own = {"StateMachineArn": "arn:of:machine", "StatusFilter": "RUNNING"}
-                assert asked.items() >= own.items()
-                return {"Executions": [{}] * self.running}
-            case "emr-serverless:startJobRun.sync":
-                self.run_job(asked)
-            case "aws-sdk:s3:getObject":
-                s3 = boto3.client("s3")
-                try:
-                    return {"Body": s3.get_object(**asked)["Body"].read().decode()}
-                except s3.exceptions.NoSuchKey as error:
-                    raise StateError("S3.NoSuchKeyException", str(error)) from error
-            case "sns:publish":
-                assert asked["TopicArn"] == self.topic
-                self.log.append(f"publish {asked['Subject']}: {asked['Message']}")
-            case _:
-                raise NotImplementedError(resource)  # no machine of ours asks for it
-        return {}
-
-    def run_job(self, asked: Properties) -> None:
+    def run_job(asked: Properties, code: int | None) -> None:
         """Run the entry point, whose command ends as it is told."""
         driver = asked["JobDriver"]["SparkSubmit"]
         assert driver["EntryPoint"] == f"s3://{BUCKET}/package/spark_job.py"
         module, *arguments = driver["EntryPointArguments"]
         assert module == entry.__name__
-        self.log.append(asked["Name"])
-        codes = self.codes.get(asked["Name"].partition("-")[0])
-        code = codes.pop(0) if codes else 0
         if code is not None:
-            self.monkeypatch.setattr(entry, "run_module", lambda _: (code, ""))
+            monkeypatch.setattr(entry, "run_module", lambda _: (code, ""))
             assert entry.main(arguments) == code
         if code != 0:
             raise StateError("EmrServerless.JobFailed", "see the log")
 
-
-@pytest.fixture
-def run(stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    monkeypatch.chdir(tmp_path)
-    yield Run(stacks, monkeypatch)
+    yield call
     boto3.resource("s3").Bucket(BUCKET).objects.filter(Prefix="runs/").delete()
 
 
@@ -398,22 +393,20 @@ def test_run_takes_every_step(
     codes: dict[str, list[int | None]], run: Run, snapshot: SnapshotAssertion
 ) -> None:
     """Again after exit code 75 or none, and after waits that double; on after 3."""
-    run.codes = {step: [*given] for step, given in codes.items()}
-    assert run() == snapshot
+    assert run(codes) == snapshot
 
 
 def test_second_run_leaves_the_lake_to_the_first(run: Run) -> None:
-    run.running = 2
-    assert run() == []
+    assert run({}, running=2) == []
 
 
 # The jobs' entry point
 
-Start = Callable[..., int]
-
 
 @pytest.fixture
-def start(stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+def start(
+    stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., int]:
     """Runs the entry point in a project whose only module does what a test writes."""
     monkeypatch.setattr(sys, "argv", ["entry.py"])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -435,7 +428,7 @@ def outcome(name: str) -> Properties:
     return found
 
 
-def test_exit_code_is_kept_for_the_state_machine(start: Start) -> None:
+def test_exit_code_is_kept_for_the_state_machine(start: Callable[..., int]) -> None:
     for attempt, (ending, code) in enumerate(
         {
             "": 0,
@@ -452,7 +445,7 @@ def test_exit_code_is_kept_for_the_state_machine(start: Start) -> None:
 
 
 def test_counts_of_the_ingest_are_metrics(
-    start: Start, capsys: pytest.CaptureFixture[str]
+    start: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = "read 1023 records, wrote 1020 events, rejected 2, skipped 1"
     assert start(f"print({line!r})", attempt=2) == 0
@@ -464,7 +457,9 @@ def test_counts_of_the_ingest_are_metrics(
     assert {one["MetricName"] for one in metrics if "test" in str(one)} == found.keys()
 
 
-def test_manifest_goes_from_the_build_to_glue(start: Start, tmp_path: Path) -> None:
+def test_manifest_goes_from_the_build_to_glue(
+    start: Callable[..., int], tmp_path: Path
+) -> None:
     file = "import pathlib; file = pathlib.Path('target/manifest.json')"
     write = f"{file}; file.parent.mkdir(); file.write_text('of the build')"
     assert start(write, step="build") == 0
@@ -473,7 +468,7 @@ def test_manifest_goes_from_the_build_to_glue(start: Start, tmp_path: Path) -> N
 
 
 def test_job_without_a_bucket_keeps_its_exit_code(
-    start: Start, capsys: pytest.CaptureFixture[str]
+    start: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The state machine then finds no outcome, and tries again."""
     assert start("sys.exit(2)", place="s3://not-there/runs/x") == 2
