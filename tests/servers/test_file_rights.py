@@ -1,4 +1,4 @@
-"""Files and folders of an ingest that it may not read; see also tests/unit/test_folders.py.
+"""Files and folders that an ingest may not read; unit/test_stack_commands.py has others.
 
 It needs no server; it is in this tier because each command is a process of its own.
 """
