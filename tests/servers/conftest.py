@@ -126,5 +126,7 @@ def trino(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]
     with required():
         trino_server.fetch()
     server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint)
+    server.start()
+    server.wait_until_ready(180)
     yield server
     server.stop()

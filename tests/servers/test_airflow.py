@@ -2,13 +2,12 @@
 
 import json
 import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.cloudformation import template
+from tests.support.commands import run
 from tests.support.own_environment import own_environment
 from tests.support.project import PROJECT
 from tests.support.required import required
@@ -22,35 +21,18 @@ VARIABLES = {
 
 
 @pytest.fixture(scope="module")
-def python() -> Path:
-    """The Python of an environment with Airflow."""
+def dag(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What ``tests/support/airflow_dag.py`` finds, in an environment with Airflow."""
     with required():
-        return own_environment("airflow") / "python"
-
-
-@pytest.fixture(scope="module")
-def dag(python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What ``tests/support/airflow_dag.py`` finds."""
+        python = own_environment("airflow") / "python"
     home = tmp_path_factory.mktemp("airflow")
     environment = {
-        "PATH": os.defpath,
-        "AIRFLOW_HOME": str(home),
-        **{
-            f"AIRFLOW_VAR_CDC_LAKEHOUSE_{name.upper()}": value
-            for name, value in VARIABLES.items()
-        },
+        f"AIRFLOW_VAR_CDC_LAKEHOUSE_{name.upper()}": value
+        for name, value in VARIABLES.items()
     }
+    environment |= {"PATH": os.defpath, "AIRFLOW_HOME": str(home), "PYTHONPATH": ""}
     script = PROJECT / "tests/support/airflow_dag.py"
-    done = subprocess.run(
-        [python, script, FOLDER, home / "found.json"],
-        env=environment,
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(python, script, FOLDER, home / "found.json", cwd=home, env=environment)
     found: dict[str, Any] = json.loads((home / "found.json").read_text())
     return found
 

@@ -12,17 +12,12 @@ import pytest
 import redis
 import requests
 
-from cdc_lakehouse.serving.api.engines import answer_here, literal
-from cdc_lakehouse.serving.api.questions import questions_of
-from cdc_lakehouse.serving.manifest import Manifest
 from lab.stack import jars
 from lab.stack.processes import wait_until
-from tests.support.aws import Aws
 from tests.support.ports import free_port
 from tests.support.project import PROJECT, parse
 from tests.support.required import require_program
 from tests.support.tables import SMALL_LAKE, Tables
-from tests.support.trino_server import Trino
 
 KEY = {"Authorization": "Bearer a key"}
 
@@ -99,31 +94,3 @@ def test_processes_share_answers_through_redis(tmp_path: Path) -> None:
         client.shutdown(nosave=True)
         assert [each.content for each in ask()] == [each.content for each in newer]
         assert [computed(each) for each in urls] == [3, 1]
-
-
-def test_trino_answers_the_same_statements(aws: Aws, trino: Trino, tmp_path: Path) -> None:
-    """By parameters that are written as Athena's, each value of a row among them."""
-    jars.unpack(SMALL_LAKE, tmp_path)
-    assert parse(tmp_path / "target").returncode == 0
-    manifest = tmp_path / "target/manifest.json"
-    aws.serve(Tables(tmp_path), manifest, "api")
-    compared = 0
-    for question in questions_of(Manifest.read(manifest), tmp_path, "api", print):
-        names = [column.name for column in question.columns if column.kind]
-        whole = question.statement((), (), 0, 100)
-        rows = answer_here(tmp_path, question, whole, 60)
-        statements = [whole, question.statement((), [f"-{names[-1]}"], 1, 2)]
-        for row in rows:
-            filters = [
-                (column.name, "", value)
-                for column, value in zip(question.columns, row, strict=True)
-                if column.kind and value is not None
-            ]
-            statements.append(question.statement(filters, (), 0, 100))
-            compared += 1
-        for sql, values in statements:
-            expected = answer_here(tmp_path, question, (sql, values), 60)
-            text, written = sql.replace("'", "''"), ", ".join(map(literal, values))
-            found = trino.rows(f"execute immediate '{text}' using {written}")
-            assert found == [list(row) for row in expected]
-    assert compared > 5

@@ -1,13 +1,11 @@
 """The lineage of a build, sent by OpenLineage's own dbt integration to a file."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 from tests.conftest import NewLake
+from tests.support.commands import run
 from tests.support.own_environment import own_environment
-from tests.support.project import PROJECT
 from tests.support.records import flattened, record
 from tests.support.required import required
 
@@ -22,24 +20,16 @@ def test_events_name_what_a_build_read_and_wrote(new_lake: NewLake, tmp_path: Pa
     assert lake.ingest().code == 0
     built = lake.dbt("run", "-s", "stg_customers", "customers")
     file = tmp_path / "lineage.json"
-    done = subprocess.run(
-        [
-            *(tool, "send-events", "--profiles-dir", "profiles"),
-            *("--target", "thrift", "--target-path", built["target"]),
-        ],
-        cwd=PROJECT,
+    run(
+        *(tool, "send-events", "--profiles-dir", "profiles"),
+        *("--target", "thrift", "--target-path", built["target"]),
         env={
-            **os.environ,
             "LAKE_THRIFT_HOST": "the-lake",
             "OPENLINEAGE__TRANSPORT__TYPE": "file",
             "OPENLINEAGE__TRANSPORT__LOG_FILE_PATH": str(file),
             "OPENLINEAGE__TRANSPORT__APPEND": "true",
         },
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
     events = [json.loads(line) for line in file.read_text().splitlines()]
     of_models = {
         entry["job"]["name"]: [

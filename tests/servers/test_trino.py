@@ -1,29 +1,41 @@
-"""Gold in Glue and S3 as Athena's engine reads it, beside Spark and the source itself.
+"""Tables in Glue and S3 as Athena's engine reads them, beside Spark and the source itself.
 
 PostgreSQL, Debezium, Kafka and Trino are real; moto's server is used for S3 and Glue.
 """
 
+import gzip
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cdc_lakehouse.serving.api.engines import answer_here, literal
+from cdc_lakehouse.serving.api.questions import questions_of
 from cdc_lakehouse.serving.dashboard.content import OPTIONAL
 from cdc_lakehouse.serving.gold import KEYS as GOLD
 from cdc_lakehouse.serving.manifest import Manifest
+from cdc_lakehouse.spark.settings import hudi_version
+from lab.demo.landing import EVENTS, land, recorded
+from lab.stack import jars
 from lab.stack.northwind import NorthwindStack
 from tests.support.aws import Aws, rows
-from tests.support.project import PROJECT, copy_project, replace_once
+from tests.support.commands import run
+from tests.support.lake import TOPICS_FILE
+from tests.support.project import (
+    CAPTURES,
+    PROJECT,
+    expected_revenue,
+    parse,
+)
 from tests.support.source import QUESTIONS, answers, gold_rows
+from tests.support.tables import SMALL_LAKE, Tables
 from tests.support.trino_server import Trino
 
 pytestmark = pytest.mark.timeout(900)
@@ -34,23 +46,11 @@ ANALYSES = sorted(
     if path.stem not in OPTIONAL  # their tables are not built here
 )
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
+CUSTOMERS = TOPICS[1]
+# In the layout of Confluent's sink: values only, the place in the name.
+CONFLUENT = f"confluent/topics/{CUSTOMERS}/partition=0/{CUSTOMERS}+0+0000000000.json.gz"
 DELETED_ORDER = 10260
-# What PostgreSQL knows as the tables that the analyses read.
-ITEMS_AS_SILVER = """
-    create schema lake_gold;
-    create schema lake_silver;
-    create table lake_silver.orders as
-        select order_id, order_date, false as is_deleted from datalake.orders;
-    create table lake_silver.order_items as
-        select
-            items.order_id, items.customer_id, items.product_id,
-            order_details.unit_price::text::numeric as unit_price,
-            items.quantity,
-            order_details.discount::text::numeric as discount,
-            items.revenue, false as is_deleted
-        from items
-        join datalake.order_details using (order_id, product_id);
-"""
+OURS = hudi_version()
 CHANGES = (
     "update datalake.order_details set quantity = quantity + 1 where order_id = 10250",
     "delete from datalake.order_details where order_id = 10251",
@@ -69,20 +69,121 @@ found = [
     [[str(value) for value in row] for row in spark.sql(query).collect()]
     for query in json.loads(sys.argv[2])
 ]
-print(json.dumps(found))
+print("\\n", json.dumps(found), sep="")
 """
 
 
-def plain(value: Any) -> Any:
-    """A value as text, numbers without their scale."""
-    try:
-        return str(Decimal(str(value)).normalize())
-    except InvalidOperation:
-        return str(value).rstrip(" ")
+def plain_rows(rows: list[list[Any]]) -> list[list[str]]:
+    """Values as text, numbers without their scale."""
+
+    def plain(value: Any) -> str:
+        try:
+            return str(Decimal(str(value)).normalize())
+        except InvalidOperation:
+            return str(value).rstrip(" ")
+
+    return [[*map(plain, row)] for row in rows]
 
 
-def plain_rows(rows: list[list[Any]]) -> list[list[Any]]:
-    return [[plain(value) for value in row] for row in rows]
+# The files of the two S3 sinks.
+
+
+@pytest.fixture(scope="module")
+def storage(s3_jars: None, aws: Aws, tmp_path_factory: Any) -> dict[str, str]:
+    """The environment of a lake, beside a landing bucket with the files of both sinks."""
+    local = tmp_path_factory.mktemp("s3")
+    client = aws.client("s3")
+    client.create_bucket(Bucket="landing")
+    land(local)
+    for file in sorted(local.rglob("*.json.gz")):
+        # Lenses' own name: an offset, the first and the last timestamp.
+        name = f"lenses/{file.relative_to(local)}"
+        name = name.replace(".json.gz", "_1767225600000_1767225900000.gz")
+        client.upload_file(str(file), "landing", name)
+    values = (event["value"] for event in recorded(EVENTS / "customers_unwrapped.jsonl.gz"))
+    lines = "".join(f"{value}\n" for value in values if value is not None)
+    client.put_object(Bucket="landing", Key=CONFLUENT, Body=gzip.compress(lines.encode()))
+    return aws.lake("northwind", local)
+
+
+def ingest_files(storage: dict[str, str], *words: str) -> str:
+    return run(sys.executable, "-m", "ingest", "files", *words, env=storage)
+
+
+@pytest.mark.smoke
+def test_from_landing_to_gold_and_trino(
+    storage: dict[str, str], trino: Trino, tmp_path: Path
+) -> None:
+    build = f"run --target-path {tmp_path} --log-path {tmp_path}"
+    files = ("s3a://landing/lenses/", "--topics", str(TOPICS_FILE))
+    output = ingest_files(storage, *files, "--then-build", build)
+    assert "read 1023 records, wrote 1023 events, rejected 0" in output
+    assert "read 0 records" in ingest_files(storage, *files)
+    orders = rows("northwind", "silver.orders")
+    assert sum(not row["is_deleted"] for row in orders) == 829
+    gold = rows("northwind", "gold.revenue_by_customer")
+    assert {row["customer_id"]: row["revenue"] for row in gold} == expected_revenue()
+
+    glue = ("glue", "--manifest", tmp_path / "manifest.json", "--prefix", "s3")
+    run(sys.executable, "-m", "cdc_lakehouse", *glue, env=storage)
+    answer = trino.rows("select customer_id, revenue from s3_gold.revenue_by_customer")
+    assert dict(answer) == expected_revenue()
+    [[deleted]] = trino.rows("select count(*) from s3_silver.orders where is_deleted")
+    assert deleted == sum(row["is_deleted"] for row in orders)
+
+
+def test_confluent_files_bring_the_same_customers(
+    storage: dict[str, str], tmp_path: Path
+) -> None:
+    """Their records have no offset; they are ordered by LSN."""
+    own = {**storage, "LAKE_ROOT": "s3a://lake/confluent", "LAKE_METASTORE": str(tmp_path)}
+    places = f"--target-path {tmp_path} --log-path {tmp_path}"
+    build = f"run -s stg_customers customers {places}"
+    files = ("s3a://landing/confluent/", "--topic", CUSTOMERS)
+    assert "rejected 0" in ingest_files(own, *files, "--then-build", build)
+    live = {
+        row["customer_id"]: row["company_name"]
+        for row in rows("confluent", "silver.customers")
+        if not row["is_deleted"]
+    }
+    assert live == {
+        row["customer_id"].rstrip(): row["company_name"]
+        for row in recorded(CAPTURES / "customers_truth.jsonl.gz")
+    }
+
+
+# What the API asks.
+
+
+def test_trino_answers_the_same_statements(aws: Aws, trino: Trino, tmp_path: Path) -> None:
+    """By parameters that are written as Athena's, each value of a row among them."""
+    jars.unpack(SMALL_LAKE, tmp_path)
+    assert parse(tmp_path / "target").returncode == 0
+    manifest = tmp_path / "target/manifest.json"
+    aws.serve(Tables(tmp_path), manifest, "api")
+    compared = 0
+    for question in questions_of(Manifest.read(manifest), tmp_path, "api", print):
+        names = [column.name for column in question.columns if column.kind]
+        whole = question.statement((), (), 0, 100)
+        rows = answer_here(tmp_path, question, whole, 60)
+        statements = [whole, question.statement((), [f"-{names[-1]}"], 1, 2)]
+        for row in rows:
+            filters = [
+                (column.name, "", value)
+                for column, value in zip(question.columns, row, strict=True)
+                if column.kind and value is not None
+            ]
+            statements.append(question.statement(filters, (), 0, 100))
+            compared += 1
+        for sql, values in statements:
+            expected = answer_here(tmp_path, question, (sql, values), 60)
+            text, written = sql.replace("'", "''"), ", ".join(map(literal, values))
+            found = trino.rows(f"execute immediate '{text}' using {written}")
+            assert found == [list(row) for row in expected]
+    assert compared > 5
+
+
+# The source's rows, live.
 
 
 class Lake:
@@ -90,22 +191,13 @@ class Lake:
 
     def __init__(self, stack: NorthwindStack, aws: Aws, local: Path) -> None:
         self.stack = stack
-        self.environment = {**os.environ, **aws.lake("live", local)}
+        self.environment = aws.lake("live", local)
         self.places = ("--target-path", f"{local}/target", "--log-path", f"{local}/logs")
         self.manifest = local / "target/manifest.json"
 
-    def run(self, *words: str, cwd: Path = PROJECT, hudi: str = "") -> str:
-        version = {"HUDI_VERSION": hudi} if hudi else {}
-        done = subprocess.run(
-            [sys.executable, *words],
-            cwd=cwd,
-            env={**self.environment, "PYTHONPATH": str(cwd), **version},
-            capture_output=True,
-            text=True,
-            timeout=540,
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-        return done.stdout
+    def run(self, *words: str, cwd: Path = PROJECT, hudi: str = OURS) -> str:
+        environment = {**self.environment, "HUDI_VERSION": hudi}
+        return run(sys.executable, *words, cwd=cwd, env=environment)
 
     def change(self, *statements: str, build: str = "run") -> None:
         """Change the source in one transaction, and bring that to gold."""
@@ -133,36 +225,26 @@ class Lake:
             name: manifest.render(PROJECT / "analyses" / name, "lake") for name in ANALYSES
         }
 
-    def spark(self, queries: list[str], hudi: str = "") -> list[list[list[Any]]]:
-        """The queries' rows as Spark has them, of Hudi's version."""
+    def spark(self, queries: list[str], hudi: str = OURS) -> list[list[list[str]]]:
+        """The queries' rows as Spark has them."""
         relations = Manifest.read(self.manifest).relations()
         tables = [(each.layer, each.name) for each in relations if each.layer != "bronze"]
         asked = [
             query.replace("lake_gold.", "gold_").replace("lake_silver.", "silver_")
             for query in queries
         ]
-        words = ("-c", IN_SPARK, json.dumps(tables), json.dumps(asked))
-        found: list[list[list[Any]]] = json.loads(
-            self.run(*words, hudi=hudi).splitlines()[-1]
-        )
-        return found
+        said = self.run("-c", IN_SPARK, json.dumps(tables), json.dumps(asked), hudi=hudi)
+        [line] = [line for line in said.splitlines() if line.startswith("[[")]
+        return [plain_rows(rows) for rows in json.loads(line)]
 
 
 @pytest.fixture(scope="module")
-def lake(
-    s3_jars: None,
-    stack: NorthwindStack,
-    aws: Aws,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Lake:
+def lake(s3_jars: None, stack: NorthwindStack, aws: Aws, tmp_path_factory: Any) -> Lake:
     """The source's rows in gold on S3 and in Glue, one order deleted."""
     lake = Lake(stack, aws, tmp_path_factory.mktemp("lake"))
-    lake.change(
-        *(
-            f"delete from datalake.{table} where order_id = {DELETED_ORDER}"
-            for table in ("order_details", "orders")
-        )
-    )
+    tables = ("order_details", "orders")
+    where = f"where order_id = {DELETED_ORDER}"
+    lake.change(*(f"delete from datalake.{table} {where}" for table in tables))
     lake.register()
     return lake
 
@@ -175,42 +257,23 @@ def assert_equal_to_source(lake: Lake, trino: Trino) -> None:
             found = trino.table(f"lake_gold.{table}")
             assert gold_rows(found, table) == expected[table], table
         with connection.cursor() as cursor:
-            cursor.execute((QUESTIONS / "_items.sql").read_text())
-            cursor.execute(ITEMS_AS_SILVER)
+            for file in ("_items", "items_as_silver"):
+                cursor.execute((QUESTIONS / f"{file}.sql").read_text())
             for table in GOLD:
                 question = (QUESTIONS / f"{table}.sql").read_text()
                 cursor.execute(f"create table lake_gold.{table} as {question}")
             for name, query in lake.queries().items():
                 cursor.execute(query)
                 answer = plain_rows([list(row) for row in cursor])
-                assert plain_rows(trino.rows(query)) == answer, name
-                assert answer, name
+                assert plain_rows(trino.rows(query)) == answer != [], name
         connection.rollback()
 
 
 def assert_equal_to_spark(lake: Lake, trino: Trino) -> None:
     """Every analysis in Trino and in Spark."""
     queries = lake.queries()
-    in_spark = dict(zip(queries, lake.spark(list(queries.values())), strict=True))
-    for name, query in queries.items():
-        assert plain_rows(in_spark[name]) == plain_rows(trino.rows(query)), name
-
-
-def test_tables_are_registered_once(lake: Lake, aws: Aws) -> None:
-    output = lake.register("--prefix", "first")
-    dates = {row["ingest_date"] for row in rows("live", "bronze.cdc_events")}
-    assert f"first_bronze.cdc_events: new table, {len(dates)} new partitions" in output
-    glue = aws.client("glue")
-    layers = {
-        "bronze": {"cdc_events", "customers", "products", "rejected_events"},
-        "silver": {"customers", "order_items", "orders", "products", "rejected_rows"},
-        "gold": {*GOLD, "order_items"},
-    }
-    for layer, names in layers.items():
-        found = glue.get_tables(DatabaseName=f"first_{layer}")["TableList"]
-        assert {table["Name"] for table in found} == names
-    again = lake.register("--prefix", "first")
-    assert {line.split()[0] for line in again.splitlines()} == {"unchanged"}
+    in_trino = [plain_rows(trino.rows(query)) for query in queries.values()]
+    assert lake.spark([*queries.values()]) == in_trino, [*queries]
 
 
 def test_every_engine_answers_as_the_source_does(lake: Lake, trino: Trino) -> None:
@@ -232,10 +295,10 @@ def test_hudi_as_athena_documents_it_reads_gold(lake: Lake) -> None:
     queries = [
         f"select {', '.join(live[table][0])} from lake_gold.{table}" for table in GOLD
     ]
-    in_spark = lake.spark(queries, "0.15.0")
-    for table, found in zip(GOLD, in_spark, strict=True):
-        expected = [[*row.values()] for row in live[table]]
-        assert sorted(plain_rows(found)) == sorted(plain_rows(expected)), table
+    in_spark = lake.spark(queries, hudi="0.15.0")
+    assert [sorted(found) for found in in_spark] == [
+        sorted(plain_rows([[*row.values()] for row in live[table]])) for table in GOLD
+    ]
 
 
 STATE = """
@@ -245,60 +308,27 @@ STATE = """
 """
 
 
-@contextmanager
-def reader(trino: Trino) -> Iterator[list[Any]]:
-    """What gold shows in a loop, as to a dashboard while a build runs."""
-    seen: list[Any] = []
-    is_done = threading.Event()
-
-    def read() -> None:
-        try:
-            while not is_done.is_set():
-                seen.append(trino.rows(STATE))
-        except BaseException as error:
-            seen.append(error)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        is_done.set()
-        thread.join()
-
-
 def test_changes_and_a_full_refresh_while_gold_is_read(lake: Lake, trino: Trino) -> None:
     """Each query sees the old state or the new one, never a part of one."""
-    states = [trino.rows(STATE)]
-    with reader(trino) as seen:
-        lake.change(*CHANGES)
-        states.append(trino.rows(STATE))
-        assert_equal_to_source(lake, trino)
-        lake.dbt("run", "--full-refresh", "-s", "orders+")
-        states.append(trino.rows(STATE))
-        assert_equal_to_source(lake, trino)
+    seen, states, is_done = [], [trino.rows(STATE)], threading.Event()
+
+    def read() -> None:
+        while not is_done.is_set():
+            seen.append(trino.rows(STATE))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        try:
+            lake.change(*CHANGES)
+            states.append(trino.rows(STATE))
+            assert_equal_to_source(lake, trino)
+            lake.dbt("run", "--full-refresh", "-s", "orders+")
+            states.append(trino.rows(STATE))
+            assert_equal_to_source(lake, trino)
+        finally:
+            is_done.set()
+    assert reading.exception() is None
     assert_equal_to_spark(lake, trino)
     assert states[0] != states[1] == states[2]
     assert len(seen) > 20
     assert [each for each in seen if each not in states] == []
-
-
-def test_new_column_of_a_model_reaches_glue(
-    lake: Lake, trino: Trino, tmp_path: Path
-) -> None:
-    copy = copy_project(tmp_path / "project")
-    replace_once(
-        copy / "models/gold/revenue_by_month.sql",
-        "select * from revenue_by_month",
-        "select *, cast(revenue / count_orders as decimal(20, 2)) as avg_revenue"
-        " from revenue_by_month",
-    )
-    line = "delete from datalake.order_details where order_id = 10252"
-    lake.change(line, build="run --select staging silver")
-    lake.dbt("run", "-s", "revenue_by_month", cwd=copy)
-    output = lake.register()
-    assert "lake_gold.revenue_by_month: new column avg_revenue decimal(20,2)" in output
-    [[found]] = trino.rows(
-        "select max(avg_revenue * count_orders - revenue) from lake_gold.revenue_by_month"
-    )
-    assert abs(found) < 1

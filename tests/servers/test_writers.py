@@ -6,157 +6,128 @@ folder for temporary files, where the locks of one machine are.
 
 import os
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pyspark
 import pytest
 
 from lab.demo.landing import land
-from lab.stack.processes import wait_until
+from lab.stack.processes import HOST, Part, java_command, wait_until
 from tests.support.aws import Aws, rows
+from tests.support.commands import Process, ended, run, start
 from tests.support.ports import free_port
-from tests.support.project import PROJECT
 
-ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-PROVIDER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
+MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+SETTINGS = """\
+tickTime=1000
+dataDir={folder}/data
+clientPort={port}
+clientPortAddress=127.0.0.1
+admin.enableServer=false
+4lw.commands.whitelist=dump
+"""
 LOCKS = "/lakes/northwind"
+LOCK = f"""\
+hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider
+hoodie.write.lock.zookeeper.url={HOST}:{{port}}
+hoodie.write.lock.zookeeper.port={{port}}
+hoodie.write.lock.zookeeper.base_path={LOCKS}
+hoodie.write.lock.zookeeper.lock_key={{{{lock}}}}
+hoodie.write.lock.zookeeper.session_timeout_ms=6000
+"""
+INGEST = ("ingest", "files", "s3a://landing-writers/")
+AT_WORK = "ingest: another ingest is at work on s3a://"
+# It starts a module as a process of its own.
+Machine = Callable[..., Process]
 
 
 @pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a ZooKeeper."""
-    folder = tmp_path_factory.mktemp("zookeeper")
-    port = free_port()
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Part]:
+    folder, port = tmp_path_factory.mktemp("zookeeper"), free_port()
     settings = folder / "zoo.cfg"
-    settings.write_text(
-        f"tickTime=1000\ndataDir={folder}/data\nclientPort={port}\n"
-        "clientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
-        "4lw.commands.whitelist=dump\n"
-    )
-    jars = Path(pyspark.__file__).parent / "jars"
-    java = f"{os.environ['JAVA_HOME']}/bin/java" if "JAVA_HOME" in os.environ else "java"
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(
-            [java, "-Xmx64m", "-cp", f"{jars}/*", ZOOKEEPER, str(settings)],
-            env={
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
-            },
-            stdout=log,
-            stderr=log,
-        )
-    yield port
+    settings.write_text(SETTINGS.format(folder=folder, port=port))
+    words, jars = (MAIN, str(settings)), Path(pyspark.__file__).parent / "jars"
+
+    def command(mark: str) -> list[str]:
+        return java_command("64m", mark, *words, class_path=f"{jars}/*")
+
+    server = Part(folder, "zookeeper", port, command)
+    server.start()
+    server.wait_until_ready()
+    yield server
     server.kill()
-    server.wait()
-
-
-def is_locked(zookeeper: int) -> bool:
-    """Whether a session holds a lock, or waits for it."""
-    with socket.create_connection(("127.0.0.1", zookeeper)) as client:
-        client.sendall(b"dump")
-        return f"{LOCKS}/".encode() in client.makefile("rb").read()
-
-
-@pytest.fixture(scope="module")
-def lock_file(zookeeper: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that LAKE_LOCK names."""
-    lock = tmp_path_factory.mktemp("lock") / "lock.properties"
-    base = "hoodie.write.lock.zookeeper"
-    lock.write_text(
-        f"hoodie.write.lock.provider={PROVIDER}\n{base}.url=127.0.0.1:{zookeeper}\n"
-        f"{base}.port={zookeeper}\n{base}.base_path={LOCKS}\n{base}.lock_key={{lock}}\n"
-        f"{base}.session_timeout_ms=6000\n"
-    )
-    return lock
-
-
-class Machine:
-    """A machine that writes the lake."""
-
-    def __init__(self, aws: Aws, lock_file: Path, folder: Path) -> None:
-        environment = {**aws.lake("writers", folder), "LAKE_LOCK": str(lock_file)}
-        self.environment = {**os.environ, **environment, "PYTHONPATH": str(PROJECT)}
-        self.environment["TMPDIR"] = str(folder)
-        self.places = ("--target-path", str(folder), "--log-path", str(folder))
-
-    def start(self, *command: str, **variables: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=PROJECT,
-            env={**self.environment, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-
-
-def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """The exit code of a process, and what it said."""
-    said, _ = process.communicate(timeout=400)
-    assert "Traceback" not in said
-    return process.returncode, said
 
 
 @pytest.fixture(scope="module")
 def machines(
-    s3_jars: None, aws: Aws, lock_file: Path, tmp_path_factory: pytest.TempPathFactory
+    s3_jars: None, aws: Aws, zookeeper: Part, tmp_path_factory: pytest.TempPathFactory
 ) -> list[Machine]:
     """Two machines that write one lake, whose files have landed."""
     local = tmp_path_factory.mktemp("landing")
     aws.client("s3").create_bucket(Bucket="landing-writers")
     land(local)
     aws.upload(local, "landing-writers", "all")
-    return [
-        Machine(aws, lock_file, tmp_path_factory.mktemp(name)) for name in ("one", "two")
-    ]
+    lock = zookeeper.folder / "lock.properties"
+    lock.write_text(LOCK.format(port=zookeeper.port))
+
+    def machine(folder: Path) -> Machine:
+        own = dict.fromkeys(("TMPDIR", "DBT_TARGET_PATH", "DBT_LOG_PATH"), str(folder))
+        environment = aws.lake("writers", folder) | own | {"LAKE_LOCK": str(lock)}
+        return partial(start, sys.executable, "-m", env=environment)
+
+    return [machine(tmp_path_factory.mktemp(name)) for name in ("one", "two")]
 
 
-INGEST = ("ingest", "files", "s3a://landing-writers/")
-AT_WORK = "ingest: another ingest is at work on s3a://"
+def said_by(processes: list[Process]) -> dict[int, str]:
+    """What processes said, by their exit codes."""
+    texts = [process.communicate(timeout=400)[0] for process in processes]
+    assert not any("Traceback" in text for text in texts)
+    return dict(zip((process.returncode for process in processes), texts, strict=True))
 
 
 def test_of_two_ingests_one_writes_and_one_says_why_not(machines: list[Machine]) -> None:
-    both = [machine.start(*INGEST) for machine in machines]
-    said = dict(map(ended, both))
+    said = said_by([machine(*INGEST) for machine in machines])
     assert said.keys() == {0, 75}
     assert "wrote 1023 events" in said[0]
     assert AT_WORK in said[75]
-    code, again = ended(machines[1].start(*INGEST))
-    assert (code, "wrote 0 events" in again) == (0, True), again
+    assert "wrote 0 events" in ended(machines[1](*INGEST))
     events = rows("writers", "bronze.cdc_events")
     assert len(events) == len({row["event_id"] for row in events})
 
 
 def test_lock_of_a_killed_writer_is_free_again(
-    machines: list[Machine], zookeeper: int
+    machines: list[Machine], zookeeper: Part
 ) -> None:
-    first = machines[0].start(*INGEST, "--continuous")
-    wait_until(lambda: is_locked(zookeeper), 120, "the first ingest has not begun")
-    code, said = ended(machines[1].start(*INGEST))
-    assert (code, AT_WORK in said) == (75, True), said
+    def is_locked() -> bool:
+        """Whether a session holds a lock, or waits for it."""
+        with socket.create_connection((HOST, zookeeper.port)) as client:
+            client.sendall(b"dump")
+            return f"{LOCKS}/".encode() in client.makefile("rb").read()
+
+    first = machines[0](*INGEST, "--continuous")
+    wait_until(is_locked, 120, "the first ingest has not begun")
+    assert AT_WORK in ended(machines[1](*INGEST), 75)
     os.killpg(first.pid, 9)
     first.wait()
-    wait_until(lambda: not is_locked(zookeeper), 60, "its session has not ended")
-    code, said = ended(machines[1].start(*INGEST))
-    assert code == 0, said
+    wait_until(lambda: not is_locked(), 60, "its session has not ended")
+    ended(machines[1](*INGEST))
 
 
 def test_of_two_builds_one_says_why_not(machines: list[Machine]) -> None:
     build = ("run", "-s", "stg_customers", "customers", "--profiles-dir", "profiles")
-    both = [machine.start("dbt.cli.main", *build, *machine.places) for machine in machines]
-    said = dict(map(ended, both))
+    said = said_by([machine("dbt.cli.main", *build) for machine in machines])
     assert said.keys() == {0, 2}
     assert "another dbt build is at work on s3a://" in said[2]
     customers = [row["customer_id"] for row in rows("writers", "silver.customers")]
     assert len(customers) == len(set(customers)) == 93
 
 
-def test_lock_file_that_names_no_provider(machines: list[Machine], tmp_path: Path) -> None:
-    (tmp_path / "lock").write_text("# nothing\n")
-    code, said = ended(machines[0].start(*INGEST, LAKE_LOCK=str(tmp_path / "lock")))
-    assert code == 1
-    assert f"{tmp_path}/lock (LAKE_LOCK) does not set hoodie.write.lock.provider" in said
+def test_lock_file_that_names_no_provider(s3_jars: None, aws: Aws, tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.write_text("# nothing\n")
+    environment = aws.lake("writers", tmp_path) | {"LAKE_LOCK": str(lock)}
+    said = run(sys.executable, "-m", *INGEST, code=1, env=environment)
+    assert f"{lock} (LAKE_LOCK) does not set hoodie.write.lock.provider" in said

@@ -1,4 +1,4 @@
-"""A disk that fills while a build is at work on it."""
+"""A disk that fills while a build is at work, and files that an ingest may not read."""
 
 import json
 import subprocess
@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands import Process, start
 from tests.support.lake import environment
-from tests.support.project import PROJECT
 from tests.support.records import flattened, record
 from tests.support.required import missing
+from tests.support.rights import run_bound
+from tests.support.scenario import order
 from tests.support.tables import Tables
 
 SIZE = "size=64m"
@@ -52,17 +54,10 @@ def test_build_ends_with_the_reason_and_the_next_one_goes_on(
     landing = tmp_path / "landing"
     landing.mkdir()
 
-    def start(*module: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", *module],
-            cwd=PROJECT,
-            env=environment(lake),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def begin(*module: str) -> Process:
+        return start(sys.executable, "-m", *module, env=environment(lake))
 
-    def end(process: subprocess.Popen[str], *, is_full: bool = False) -> None:
+    def end(process: Process, *, is_full: bool = False) -> None:
         said, _ = process.communicate(timeout=180)
         assert (process.returncode != 0) == is_full, said
         assert (f"the disk of {lake} is full" in said) == is_full, said
@@ -71,7 +66,7 @@ def test_build_ends_with_the_reason_and_the_next_one_goes_on(
         value = flattened("c", {"customer_id": customer}, lsn, table="customers")
         line = record({"customer_id": customer}, value, lsn, topic=TOPIC)
         (landing / f"{lsn}.json").write_text(json.dumps(line) + "\n")
-        end(start("ingest", "files", str(landing)))
+        end(begin("ingest", "files", str(landing)))
 
     places = ("--target-path", str(tmp_path), "--log-path", str(tmp_path))
     build = (*BUILD, "--profiles-dir", "profiles", *places)
@@ -80,19 +75,50 @@ def test_build_ends_with_the_reason_and_the_next_one_goes_on(
         return sorted(row["customer_id"] for row in Tables(lake).rows("silver.customers"))
 
     ingest("ALFKI", 1)
-    end(start(*build))
+    end(begin(*build))
     ingest("BERGS", 2)
-    process = start(*build)
+    process = begin(*build)
     while (lake / "dbt build.lock").read_text() != str(process.pid):
         assert process.poll() is None
         time.sleep(0.1)
     fill(disk / "fill")
-    begin = time.monotonic()
+    filled = time.monotonic()
     end(process, is_full=True)
-    assert time.monotonic() - begin < 90
+    assert time.monotonic() - filled < 90
     assert customers() == ["ALFKI"]
     # Nothing is begun meanwhile.
-    end(start(*build), is_full=True)
+    end(begin(*build), is_full=True)
     (disk / "fill").unlink()
-    end(start(*build))
+    end(begin(*build))
     assert customers() == ["ALFKI", "BERGS"]
+
+
+def said_at_last(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """What a command says, without its progress."""
+    return [line for line in done.stderr.splitlines() if not line.endswith(" s now")]
+
+
+def test_files_without_rights_are_named(tmp_path: Path) -> None:
+    """They do not hold up the others."""
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    for number in (1, 2):
+        change = order("c", number, number, number)
+        (folder / f"{number}.json").write_text(json.dumps(change))
+    (folder / "2.json").chmod(0)
+    lake = tmp_path / "lake"
+    done = run_bound(lake, "ingest", "files", str(folder))
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == "read 1 records, wrote 1 events, rejected 0, skipped 0\n"
+    [line] = said_at_last(done)
+    assert f"cannot read file:{folder}/2.json: " in line
+    assert "(Permission denied)" in line
+
+    (folder / "closed").mkdir(mode=0)
+    done = run_bound(lake, "ingest", "files", str(folder))
+    (folder / "closed").chmod(0o700)
+    assert done.returncode == 3
+    said = said_at_last(done)
+    assert len(said) == 2
+    [line] = [each for each in said if f"cannot read file:{folder}/closed: " in each]
+    assert ": Permission denied; " in line
