@@ -228,22 +228,6 @@ def test_list_that_is_empty_is_added_to(run: Run, listed: str, topics: str) -> N
     assert said["topics"] == {"shop.shop.lines": "lines"}
 
 
-# Of each type one that it holds, and one whose values it would lose.
-HELD = {
-    "bigint": ("int", "string"),
-    "int": ("int", "bigint"),
-    "string": ("int", "json full"),
-    "string hashed": ("string", "json full"),
-    "decimal(14,4)": ("decimal(12,2)", "decimal(12,2) base64"),
-    "decimal(12,4)": ("decimal(12,4)", "decimal(12,2)"),
-    "decimal(11,2)": ("decimal(11,2)", "int"),
-    "decimal(12,2)": ("int", "decimal(12,2) base64"),
-    "decimal(14,2) base64": ("decimal(12,2) base64", "decimal(12,4) base64"),
-    "timestamp": ("timestamp", "timestamp(3)"),
-    "json": ("json", "string"),
-}
-
-
 def test_type_that_holds_another() -> None:
-    for declared, (held, lost) in HELD.items():
+    for declared, (held, lost) in GIVEN["held"].items():
         assert (holds(declared, held), holds(declared, lost)) == (True, False), declared

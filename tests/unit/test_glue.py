@@ -25,18 +25,7 @@ from tests.unit.conftest import Cli
 LAKE = "s3://lake/here"
 # What dbt knows of a project with two models.
 MANIFEST = str(Path(__file__).with_name("manifest.json"))
-# Of a table that has been created and never written.
-MERGE_ON_READ = """
-hoodie.table.name=sales
-hoodie.table.type=MERGE_ON_READ
-hoodie.table.version=6
-hoodie.timeline.layout.version=1
-hoodie.table.recordkey.fields=id
-hoodie.table.partition.fields=nation
-hoodie.datasource.write.drop.partition.columns=false
-hoodie.table.create.schema={"type":"record","name":"sales","fields":[\
-{"name":"id","type":["null","int"]},{"name":"nation","type":["null","string"]}]}
-"""
+MERGE_ON_READ = Path(__file__).with_name("merge_on_read.properties").read_bytes()
 
 
 class Database:
@@ -158,7 +147,7 @@ def test_schema_may_be_at_the_folder_of_its_layer(
     """As in Glue, where the schemas of all lakes have names of their own."""
     place = f"{tmp_path.name}/warehouse/gold.db/sales"
     key = f"{place}/.hoodie/hoodie.properties"
-    aws.client("s3").put_object(Bucket="lake", Key=key, Body=MERGE_ON_READ.encode())
+    aws.client("s3").put_object(Bucket="lake", Key=key, Body=MERGE_ON_READ)
     relation = Relation("gold", "shop_spark_gold", "sales", "", {})
     tables = Lake(f"s3://lake/{tmp_path.name}").tables(relation, "shop")
     found = {table.definition["StorageDescriptor"]["Location"] for table in tables}
@@ -229,11 +218,11 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
     """With partitions, each in every table that it makes."""
     for name, body in (
         (".hoodie/hoodie.properties", MERGE_ON_READ),
-        ("nation=A%2FB/.hoodie_partition_metadata", "x"),
-        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", "x"),
+        ("nation=A%2FB/.hoodie_partition_metadata", b"x"),
+        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", b"x"),
     ):
         key = f"{tmp_path.name}/warehouse/gold.db/sales/{name}"
-        aws.client("s3").put_object(Bucket="lake", Key=key, Body=body.encode())
+        aws.client("s3").put_object(Bucket="lake", Key=key, Body=body)
     said = [cli("glue", *arguments, "--prefix", "dry", "--dry-run").out]
     with pytest.raises(ClientError, match="EntityNotFound"):
         aws.client("glue").get_database(Name="dry_gold")

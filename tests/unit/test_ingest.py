@@ -41,6 +41,8 @@ from ingest.status import LakeStatus, lake_status
 from ingest.topics import read_topics
 from tests.support.records import TOPIC
 
+CASES = yaml.safe_load(Path(__file__).with_name("ingest.yml").read_text())
+
 # The number of a batch
 
 
@@ -119,10 +121,7 @@ def test_topics_file_that_is_wrong(tmp_path: Path, snapshot: SnapshotAssertion) 
     """Or is not there."""
     file = tmp_path / "topics.toml"
     said = {}
-    for text in (
-        None,
-        *yaml.safe_load(Path(__file__).with_name("wrong_topics.yml").read_text()),
-    ):
+    for text in (None, *CASES["wrong_topics"]):
         if text is not None:
             file.write_text(text)
         with pytest.raises(UserError) as error:
@@ -131,27 +130,8 @@ def test_topics_file_that_is_wrong(tmp_path: Path, snapshot: SnapshotAssertion) 
     assert said == snapshot
 
 
-GENERATIONS: list[tuple[list[int], dict[int, int], int, list[int]]] = [
-    ([], {}, 0, [0]),
-    ([], {0: 50, 1: 70}, 1, [1]),
-    ([], {}, 2, [2]),
-    ([100], {}, 0, [0, 1]),
-    ([100], {0: 50}, 0, [0, 1]),
-    ([100], {0: 50, 1: 150}, 1, [0, 1]),
-    ([100, 200], {0: 50, 1: 150}, 1, [0, 1, 2]),
-    # What came before the topic was recreated arrived later.
-    ([100], {0: 150}, 0, [-1, 0]),
-    ([100], {-1: 50, 0: 150}, 0, [-1, 0]),
-    # Kafka's ids told two generations before; files tell of the third only.
-    ([100], {0: 20, 1: 50, 2: 150}, 2, [1, 2]),
-    ([100], {}, 2, [1, 2]),
-    # The time was said too late at first.
-    ([100, 200], {0: 50, 1: 250}, 1, [0, 1, 1]),
-]
-
-
 def test_number_of_a_generation() -> None:
-    for times, held, newest, expected in GENERATIONS:
+    for times, held, newest, expected in CASES["generations"]:
         moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
         assert numbers(moments, held, newest) == expected
 
@@ -363,36 +343,13 @@ def test_table_that_is_being_created_holds_nothing(tmp_path: Path) -> None:
     assert lake_status(str(tmp_path)).rejected == 0
 
 
-COMMIT = json.dumps({"partitionToWriteStats": {}, "extraMetadata": {MARK: '{"batch": 1}'}})
-WRITTEN = ".hoodie/20260102030405000"
-CHECKPOINT = "checkpoints/kafka/a/offsets/3"
-DAMAGED = {
-    "bronze, empty": (f"warehouse/bronze.db/a/{WRITTEN}.commit", ""),
-    "bronze, cut": (f"warehouse/bronze.db/a/{WRITTEN}.commit", COMMIT[:-9]),
-    "bronze, its mark": (
-        f"warehouse/bronze.db/a/{WRITTEN}.commit",
-        COMMIT.replace(r"{\"batch\": 1}", "{"),
-    ),
-    "bronze, no JSON": ("warehouse/bronze.db/a/.hoodie/1.commit", "Obj\x01\xff"),
-    "silver, a list": (f"warehouse/silver.db/a/{WRITTEN}.commit", "[]"),
-    "silver, no time": ("warehouse/silver.db/a/.hoodie/1x.commit", COMMIT),
-    "gold, a null": (
-        f"warehouse/gold.db/a/{WRITTEN}.replacecommit",
-        '{"partitionToWriteStats": null}',
-    ),
-    "checkpoint, empty": (CHECKPOINT, ""),
-    "checkpoint, cut": (CHECKPOINT, 'v1\n{}\n{"a":{"0":'),
-}
-
-
-@pytest.mark.parametrize("place", DAMAGED)
-def test_damaged_file_is_named(place: str, tmp_path: Path) -> None:
-    """As a power cut leaves it: one line says which, and no trace."""
-    name, content = DAMAGED[place]
+@pytest.mark.parametrize(("name", "content"), CASES["damaged"])
+def test_damaged_file_is_named(name: str, content: str, tmp_path: Path) -> None:
+    """One line says which, and no trace."""
     file = tmp_path / name
     file.parent.mkdir(parents=True)
-    file.write_text(content, encoding="latin-1")
-    if name == CHECKPOINT:
+    file.write_text(content.replace("MARK", MARK), encoding="latin-1")
+    if "checkpoints" in name:
         (tmp_path / "checkpoints/kafka/a/commits").mkdir()
         (tmp_path / "checkpoints/kafka/a/commits/3").touch()
     with pytest.raises(UserError, match=f"^{re.escape(str(file))} is damaged .*: restore"):
@@ -437,20 +394,7 @@ def test_topics_that_kafka_lacks_have_no_lag() -> None:
 
 
 def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
-    for offset, read_to, known_id, earliest, latest, lag in [
-        (9, None, None, 0, 13, 3),
-        (9, 10, "new", 0, 13, 3),
-        # Skipped records, and the markers of transactions, are in no table.
-        (9, 13, "new", 0, 13, 0),
-        # What has expired does not wait.
-        (9, 10, "new", 12, 13, 1),
-        # Recreated, and nothing of it is read.
-        (9, 10, "old", 0, 2, 2),
-        (9, 10, "old", 0, 13, 13),
-        (9, None, None, 1, 5, 4),
-        # Recreated, and partly read: bronze holds higher offsets of before.
-        (9, 2, "new", 0, 5, 3),
-    ]:
+    for offset, read_to, known_id, earliest, latest, lag in CASES["lag"]:
         status = LakeStatus("lake", offsets={"a/0": offset})
         status.read_to = {} if read_to is None else {"a/0": read_to}
         status.topic_ids = {} if known_id is None else {"a": known_id}

@@ -3,9 +3,10 @@
 import base64
 import json
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
 
 import pytest
+import yaml
 from urllib3.util import Retry
 
 from cdc_lakehouse.errors import FAILED, TRY_AGAIN, UserError
@@ -60,50 +61,18 @@ def test_schema_that_is_not_the_asked_one(server: FakeRegistry) -> None:
     assert len(server.asked) == asked
 
 
-def record(name: str, **fields: Any) -> dict[str, Any]:
-    space, _, name = name.rpartition(".")
-    listed = [{"name": field, "type": kind} for field, kind in fields.items()]
-    return {"type": "record", "name": name, "namespace": space, "fields": listed}
-
-
-# As Apicurio's converter registers Debezium's envelope: each record by itself.
-POINT = record("geo.Point")
-VALUE = record("a.b.Value", p=["null", "geo.Point"])
-POINTS = {"type": "array", "items": "geo.Point"}
-ENVELOPE = record(
-    "a.b.Envelope",
-    before=["null", "Value"],
-    after=["null", {"type": "Value"}],
-    points=POINTS,
-)
-WHOLE = record(
-    "a.b.Envelope",
-    before=["null", record("a.b.Value", p=["null", POINT])],
-    after=["null", {"type": "a.b.Value"}],
-    points=POINTS,
-)
-
-
 def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) -> None:
     """By either interface, once, and where Avro's parser reads them first."""
-    to_value = {"name": "a.b.Value", "subject": "a.b.Value", "version": 1}
-    to_point = {"name": "geo.Point", "subject": "geo/Point", "version": 2}
-    server.add(7, ENVELOPE, references=[to_value, to_point])
-    value = {"schema": json.dumps(VALUE), "references": [to_point]}
-    server.answers["/subjects/a.b.Value/versions/1"] = (200, value)
-    point = {"schema": json.dumps(POINT)}
-    server.answers["/subjects/geo%2FPoint/versions/2"] = (200, point)
-    assert json.loads(Registry(server.url).schema(IdKind.FRAMED, 7)) == WHOLE
+    given = yaml.safe_load(Path(__file__).with_name("registry.yml").read_text())
+    for path, answer in given["confluent"].items():
+        server.answers[path] = (200, answer | {"schema": json.dumps(answer["schema"])})
+    found = Registry(server.url).schema(IdKind.FRAMED, 7)
+    assert json.loads(found) == given["whole"]
 
-    own_value = {"name": "Value", "groupId": None, "artifactId": "v", "version": "1"}
-    own_point = {"name": "geo.Point", "groupId": "g", "artifactId": "p", "version": "3"}
-    server.add_apicurio("globalId", 7, ENVELOPE, [own_value])
-    server.add_path("groups/default/artifacts/v/versions/1", VALUE, [own_point])
-    server.add_path("groups/g/artifacts/p/versions/3", POINT)
+    for path, answer in given["apicurio"].items():
+        server.add_path(path, answer["schema"], answer.get("references"))
     registry = Registry(f"{server.url}{APICURIO}")
-    assert json.loads(registry.schema(IdKind.FRAMED, 7)) == WHOLE
-    own_value["artifactId"] = "lost"
-    server.add_apicurio("globalId", 8, ENVELOPE, [own_value])
+    assert json.loads(registry.schema(IdKind.FRAMED, 7)) == given["whole"]
     with pytest.raises(UnknownSchemaError, match="the registry has no Value"):
         registry.schema(IdKind.GLOBAL, 8)
 
