@@ -120,26 +120,21 @@ def test_environment_variables_are_documented() -> None:
 UNIT = PROJECT / "deploy/systemd/cdc-lakehouse.service"
 
 
-def service() -> dict[str, str]:
+def test_service_runs_a_command_line_that_there_is() -> None:
+    """And ends Python before its Java."""
     parser = ConfigParser(strict=False, interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # systemd's names
     parser.read_string(UNIT.read_text().replace("\\\n", " "))
-    return dict(parser["Service"])
-
-
-def test_service_runs_a_command_line_that_there_is() -> None:
-    python, *words = shlex.split(service()["ExecStart"])
+    service = parser["Service"]
+    assert service["KillMode"] == "mixed"
+    assert service["RestartPreventExitStatus"] == "2"
+    python, *words = shlex.split(service["ExecStart"])
     assert python.endswith("/.venv/bin/python")
     assert words[:3] == ["-m", "ingest", "kafka"]
     context = command.commands["kafka"].make_context("kafka", words[3:])
     assert context.params["continuous"] is True
     assert context.params["then_build"] == "build"
     assert context.params["metrics_port"] == ("127.0.0.1", 9464)
-
-
-def test_service_ends_python_before_its_java() -> None:
-    assert service()["KillMode"] == "mixed"
-    assert service()["RestartPreventExitStatus"] == "2"
 
 
 def test_systemd_knows_all_that_the_unit_says(tmp_path: Path) -> None:

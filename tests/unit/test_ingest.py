@@ -394,6 +394,10 @@ def test_topics_that_kafka_lacks_have_no_lag() -> None:
 
 
 def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
+    """Unknown where nobody asked Kafka."""
+    status = LakeStatus("lake", offsets={"a/0": 9})
+    assert (status.lag_records, status.lag_by_topic) == (None, {})
+    assert not any(line.startswith("lag") for line in status.lines())
     for offset, read_to, known_id, earliest, latest, lag in CASES["lag"]:
         status = LakeStatus("lake", offsets={"a/0": offset})
         status.read_to = {} if read_to is None else {"a/0": read_to}
@@ -401,9 +405,3 @@ def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
         state = TopicState({"a": "new"}, {("a", 0): earliest}, {("a", 0): latest})
         status.note_lag(state)
         assert (status.lag_records, status.lag_by_topic) == (lag, {"a": lag})
-
-
-def test_lag_is_unknown_where_nobody_asked_kafka() -> None:
-    status = LakeStatus("lake", offsets={"a/0": 9})
-    assert (status.lag_records, status.lag_by_topic) == (None, {})
-    assert not any(line.startswith("lag") for line in status.lines())

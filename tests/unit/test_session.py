@@ -1,6 +1,7 @@
 """Which settings a session gets; without starting Spark."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -20,26 +21,24 @@ class Conf(dict[str, str]):
     set = dict.__setitem__
 
 
-class Builder:
+class Builder(dict[str, str]):
     """``SparkSession.builder``: what it was given, and what runs already."""
 
-    def __init__(self) -> None:
-        self.given: dict[str, str] = {}
-        self.running: dict[str, str] = {}
+    running: Mapping[str, str] = MappingProxyType({})
 
     def enableHiveSupport(self) -> "Builder":  # noqa: N802
         return self
 
     def config(self, name: str, value: str) -> "Builder":
-        self.given[name] = value
+        self[name] = value
         return self
 
     def getOrCreate(self) -> Any:  # noqa: N802
-        return MagicMock(conf=Conf({**self.running, **self.given}))
+        return MagicMock(conf=Conf({**self.running, **self}))
 
 
 @pytest.fixture
-def builder(monkeypatch: pytest.MonkeyPatch) -> "Builder":
+def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     """Has ``cdc_lakehouse.spark.session`` use it; no Spark is there."""
     builder = Builder()
     context = MagicMock(_active_spark_context=None)
@@ -58,7 +57,7 @@ def test_embedded_where_there_is_none(
     monkeypatch.setattr("cdc_lakehouse.spark.session.java.start", launched.append)
     monkeypatch.setattr(session, "_forget_sources", lambda session: None)
     session.spark_session(has_catalogue=False)
-    assert [builder.given] == launched == [embedded_settings()]
+    assert [builder] == launched == [embedded_settings()]
 
 
 def submit(
@@ -75,7 +74,7 @@ def test_spark_submit_wins(builder: Builder, monkeypatch: pytest.MonkeyPatch) ->
     given = {"spark.sql.warehouse.dir": "hdfs:///warehouse", "spark.master": "yarn"}
     submit(given, builder, monkeypatch)
     session.spark_session()
-    assert builder.given.keys() == lake_settings().keys() - given.keys()
+    assert builder.keys() == lake_settings().keys() - given.keys()
 
 
 def run_in_context(
@@ -94,7 +93,7 @@ def test_session_that_is_there_is_used(
     run_in_context({}, builder, monkeypatch)
     monkeypatch.setattr(builder, "getOrCreate", lambda: running)
     assert session.spark_session() is running
-    assert not builder.given
+    assert not builder
 
 
 OTHERS = {
