@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -42,15 +42,13 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     """What a command takes, in this order; its lake holds something."""
     taken: list[str] = []
 
-    @contextmanager
-    def exclusive_lock(lake: str, name: str) -> Iterator[None]:
-        taken.append(f"lock of {name}")
-        yield
+    def noting(text: str) -> Callable[..., AbstractContextManager[None]]:
+        @contextmanager
+        def lock(*arguments: object) -> Iterator[None]:
+            taken.append(text.format(*arguments))
+            yield
 
-    @contextmanager
-    def only_one_anywhere(spark: object, lake: str, name: str) -> Iterator[None]:
-        taken.append(f"{name}, for all machines")
-        yield
+        return lock
 
     def newest_commit(spark: object, warehouse: str, *, without: str) -> Commit:
         taken.append(f"commits without {without}" if without else "commits")
@@ -62,9 +60,10 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.delenv("LAKE_TARGET", raising=False)
     monkeypatch.setattr(plugin, "keep_parsed", None)
-    monkeypatch.setattr(plugin, "exclusive_lock", exclusive_lock)
-    monkeypatch.setattr(plugin, "waited_lock", exclusive_lock)
-    monkeypatch.setattr(plugin, "only_one_anywhere", only_one_anywhere)
+    monkeypatch.setattr(plugin, "exclusive_lock", noting("lock of {1}"))
+    monkeypatch.setattr(plugin, "waited_lock", noting("lock of {1}"))
+    anywhere = noting("{2}, for all machines")
+    monkeypatch.setattr(plugin, "only_one_anywhere", anywhere)
     monkeypatch.setattr(plugin, "newest_commit", newest_commit)
     monkeypatch.setattr(plugin, "spark_session", lambda: taken.append(SESSION))
     monkeypatch.setattr(plugin, "add_callback_to_manager", lambda callback: None)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -158,18 +159,8 @@ def test_marker_of_a_snapshot_has_every_model_built(
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "settings"])
 def test_project_is_parsed_again_when_a_file_changes(change: str, tmp_path: Path) -> None:
-    output = "{type: spark, method: session, host: NA, schema: s}"
+    shutil.copytree(Path(__file__).with_name("project"), tmp_path, dirs_exist_ok=True)
     models = tmp_path / "models"
-    models.mkdir()
-    for name, text in {
-        "dbt_project.yml": "name: small\nprofile: small\n",
-        "profiles.yml": f"small: {{target: t, outputs: {{t: {output}}}}}",
-        "models/one.sql": "select 1 as one",
-        "models/all.sql": "select * from {{ ref('one') }}",
-        "models/read.sql": "select * from {{ source('raw', 'events') }}",
-        "models/sources.yml": "sources: [{name: raw, tables: [{name: events}]}]",
-    }.items():
-        (tmp_path / name).write_text(text)
     project = Project([])
     assert project.manifest() is None
     places = ["--project-dir", str(tmp_path), "--profiles-dir", str(tmp_path)]

@@ -5,8 +5,10 @@ import json
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
+import yaml
 from jinja2 import Environment
 from syrupy.assertion import SnapshotAssertion
 
@@ -68,30 +70,14 @@ def test_staging_models_know_each_type(database: str, decimal_mode: str) -> None
     assert not reasons.keys() & known
 
 
-PARAMETERS = {
-    "postgresql": [
-        *("numeric(10,2)", "numeric(3,-2)", "numeric(3,5)", "numeric(38,0)"),
-        *("numeric(39,0)", "numeric(37,-2)", "numeric(1,39)", "numeric", "numeric(10,2)[]"),
-        *("bit(1)", "bit(10)", "character varying", "character varying(20)"),
-        *("time(0) without time zone", "timestamp(3) without time zone"),
-        *("timestamp(4) without time zone", "timestamp(3) without time zone[]"),
-        *("money", "bigint", "tsquery", "composite", "enum[]", "geometry(Point,4326)"),
-    ],
-    "mariadb": [
-        *("tinyint(1)", "tinyint(4)", "int(10) unsigned", "int(10) unsigned zerofill"),
-        *("decimal(65,30)", "decimal(10,2) unsigned zerofill", "datetime(6)"),
-        *("enum('a','(1,2)','c)')", "inet6", "vector(3)"),
-    ],
-}
-
-
 @pytest.mark.parametrize(("database", "decimal_mode"), MODES)
 def test_parameters_and_reasons(
     database: str, decimal_mode: str, snapshot: SnapshotAssertion
 ) -> None:
     """A numeric that the connector's mode loses has no type."""
     found = {}
-    for name in PARAMETERS[database]:
+    names_of = yaml.safe_load(Path(__file__).with_name("types.yml").read_text())
+    for name in names_of[database]:
         try:
             found[name] = declared_type(database, name, decimal_mode=decimal_mode)
         except UnsupportedTypeError as error:
