@@ -38,16 +38,6 @@ from tests.support.dashboard import FULL, RENDERED
 from tests.support.project import parse
 from tests.support.tables import SMALL_LAKE, Tables
 
-LINES = """-- The lines of all orders,
--- the last order first.
-select order_id, product_id, revenue from {{ ref('order_items') }} order by order_id desc
-"""
-FILES = {
-    "lines": LINES,
-    "last_two": f"{LINES}limit 2",
-    "broken": "select nothing from {{ ref('order_items') }}",
-    "outside": "select * from read_text('/etc/passwd'), {{ ref('order_items') }}",
-}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TYPES = pa.table(
     {
@@ -72,21 +62,19 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
 
 
 @pytest.fixture
-def project(manifest: dict[str, Any], tmp_path: Path) -> Manifest:
+def project(manifest: dict[str, Any]) -> Manifest:
     """What dbt knows of ours, with other analyses."""
     nodes = {
         key: node
         for key, node in manifest["nodes"].items()
         if node["resource_type"] == "model"
     }
-    for name, text in FILES.items():
-        file = tmp_path / f"{name}.sql"
-        file.write_text(text)
-        nodes[f"analysis.x.{name}"] = {
+    for file in (Path(__file__).parent / "analyses").iterdir():
+        nodes[f"analysis.x.{file.stem}"] = {
             "resource_type": "analysis",
-            "name": name,
+            "name": file.stem,
             "description": "",
-            "raw_code": text,
+            "raw_code": file.read_text(),
             "original_file_path": str(file),
             "depends_on": {"nodes": ["model.cdc_lakehouse.order_items"]},
         }

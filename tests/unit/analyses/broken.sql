@@ -1,0 +1,1 @@
+select nothing from {{ ref('order_items') }}

@@ -1,0 +1,1 @@
+select * from read_text('/etc/passwd'), {{ ref('order_items') }}
