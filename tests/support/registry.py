@@ -8,7 +8,7 @@ from typing import Any
 Answer = tuple[int, Any]
 
 
-class FakeRegistry:
+class FakeRegistry(ThreadingHTTPServer):
     """A server on 127.0.0.1 that answers by path; of other paths it knows nothing.
 
     Attributes:
@@ -18,12 +18,12 @@ class FakeRegistry:
     """
 
     def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
         self.answers: dict[str, Answer] = {}
         self.asked: list[str] = []
         self.authorizations: list[str | None] = []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def add(self, number: int, schema: Any, **others: Any) -> None:
         """Have a schema by Confluent's interface."""
@@ -44,26 +44,24 @@ class FakeRegistry:
 
     def stop(self) -> None:
         """End it, and free its port."""
-        self._server.shutdown()
-        self._server.server_close()
+        self.shutdown()
+        self.server_close()
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        registry = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # http.server's name
-                registry.asked.append(self.path)
-                registry.authorizations.append(self.headers["Authorization"])
-                status, body = registry.answers.get(self.path, _unknown(self.path))
-                content = body if isinstance(body, str) else json.dumps(body)
-                self.send_response(status)
-                self.end_headers()
-                self.wfile.write(content.encode())
+class _Handler(BaseHTTPRequestHandler):
+    server: FakeRegistry
 
-            def log_message(self, format: str, *args: Any) -> None:
-                """Print nothing."""
+    def do_GET(self) -> None:  # http.server's name
+        self.server.asked.append(self.path)
+        self.server.authorizations.append(self.headers["Authorization"])
+        status, body = self.server.answers.get(self.path, _unknown(self.path))
+        content = body if isinstance(body, str) else json.dumps(body)
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(content.encode())
 
-        return Handler
+    def log_message(self, format: str, *args: Any) -> None:
+        """Print nothing."""
 
 
 def _unknown(path: str) -> Answer:

@@ -8,7 +8,6 @@ import sys
 import time
 import traceback
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -83,14 +82,6 @@ java.start({"spark.master": "local"})
 """
 
 
-def is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_start_that_hangs_is_ended_by_a_signal(
     number: signal.Signals, tmp_path: Path
@@ -113,24 +104,22 @@ def test_start_that_hangs_is_ended_by_a_signal(
     process.send_signal(number)
     _, said = process.communicate(timeout=10)
     assert "KeyboardInterrupt" in said
-    assert not is_there(int(pid_file.read_text()))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid_file.read_text()), 0)
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C is not ignored, as where the tests run in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_signal_waits_for_the_end_of_a_block(interruptible: None) -> None:
+def test_signal_waits_for_the_end_of_a_block() -> None:
     """And is not lost with an error."""
     done = []
-    with pytest.raises(KeyboardInterrupt), delayed_signals():
-        signal.raise_signal(signal.SIGINT)
-        done.append("the rest")
-        raise ValueError
+    # Where the tests run in the background, Ctrl-C is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), delayed_signals():
+            signal.raise_signal(signal.SIGINT)
+            done.append("the rest")
+            raise ValueError
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert done == ["the rest"]
 
 

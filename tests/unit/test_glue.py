@@ -282,12 +282,6 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
 # A query file in Athena
 
 
-def query_file(folder: Path, sql: str) -> str:
-    file = folder / "question.sql"
-    file.write_bytes(sql.encode(errors="surrogateescape"))
-    return str(file)
-
-
 def test_rows_are_printed_as_a_table_or_as_json(
     aws: Aws, tmp_path: Path, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
@@ -296,8 +290,10 @@ def test_rows_are_printed_as_a_table_or_as_json(
     # As an analysis begins that a variable switches on.
     settings = "{{ config(enabled=var('cdc_lakehouse_history', false)) }}"
     sql = f"{settings}select * from {{{{ ref('x', 'sales') }}}}"
+    file = tmp_path / "question.sql"
+    file.write_text(sql)
     options = ["--prefix", "shop", "--output-location", "s3://lake/a/"]
-    ask = ["athena", query_file(tmp_path, sql), "--manifest", MANIFEST, *options]
+    ask = ["athena", str(file), "--manifest", MANIFEST, *options]
     for option in ([], ["--json"]):
         aws.queue(*answer)
         assert cli(*ask, *option) == snapshot

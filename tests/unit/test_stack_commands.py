@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -69,13 +68,6 @@ def write(path: Path, text: str = "precious") -> Path:
     return path
 
 
-def write_stack(lake: Path) -> Path:
-    """A stack as its first start leaves it: the file of its database."""
-    claim(lake / "stack", FINISHED)
-    write(lake / "stack" / "state.json", STATE.format(port=1))
-    return write(lake / "stack" / "postgres" / "data" / "PG_VERSION")
-
-
 def test_a_foreign_folder_is_left_alone(lake: Path, cli: Cli) -> None:
     """And what a first start left is removed."""
     file = write(lake / "stack" / "docker" / "compose.yaml")
@@ -94,9 +86,10 @@ def test_a_foreign_folder_is_left_alone(lake: Path, cli: Cli) -> None:
 def test_database_whose_state_is_lost_or_damaged_is_left_alone(
     lake: Path, text: str | None, cli: Cli
 ) -> None:
-    file = write_stack(lake)
-    state = lake / "stack" / "state.json"
-    state.unlink() if text is None else state.write_text(text)
+    claim(lake / "stack", FINISHED)
+    file = write(lake / "stack" / "postgres" / "data" / "PG_VERSION")
+    if text is not None:
+        write(lake / "stack" / "state.json", text)
     said = cli("start", main=main)
     state_is = "lost" if text is None else "damaged"
     assert (said.code, f"state.json is {state_is}" in said.err) == (1, True)
@@ -164,7 +157,7 @@ def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
     for code, expected in ((1, stops[:1]), (0, stops)):
         script = f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped-{code}\nexit {code}\n'
         write(tmp_path / ".venv/bin/python", script).chmod(0o755)
-        try_clean(tmp_path, root)
+        clean(tmp_path, root)
         assert (tmp_path / f"stopped-{code}").read_text().splitlines() == expected
         assert root.exists() == bool(code)
 
@@ -200,7 +193,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "lake"
 
 
-def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
+def clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """``make clean`` in another folder than the project's."""
     require_program("flock", "util-linux")
     make = (require_program("make", "make"), "--no-print-directory")
@@ -210,15 +203,7 @@ def try_clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "LAKE_ROOT": str(root), "PYTHONPATH": str(PROJECT)},
         capture_output=True,
         text=True,
-        check=False,
     )
-
-
-def clean(folder: Path, root: Path) -> str:
-    """One that must succeed; what it said."""
-    done = try_clean(folder, root)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_what_was_there_is_not_noted(root: Path) -> None:
@@ -268,31 +253,25 @@ def test_clean_removes_what_is_noted_and_leaves_the_rest(
     with (root / NOTES).open("a") as marker:
         marker.write("../outside\n\n..\n")
     (tmp_path / "outside").mkdir()
-    assert "left alone:\ntheirs\n" in clean(tmp_path, root)
+    assert "left alone:\ntheirs\n" in clean(tmp_path, root).stdout
     assert (root / "theirs").is_dir() and (tmp_path / "outside").is_dir()
     gone = (root / "warehouse", root / "dbt build.lock", tmp_path / "target")
     assert not any(path.exists() for path in gone)
 
 
-@pytest.fixture
-def linked(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder elsewhere, which a stack has a link to, beside a link to somebody's."""
+@pytest.mark.parametrize("by_make", [False, True])
+def test_folder_elsewhere_is_removed_with_its_link(
+    by_make: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a stack's; one that has a link to somebody's stays, or of another stack."""
     monkeypatch.setattr("cdc_lakehouse.storage.folders.ELSEWHERE", str(tmp_path))
     claim(root / "stack", "a stack\n")
     (tmp_path / "theirs").mkdir()
     (root / "stack" / "theirs").symlink_to(tmp_path / "theirs")
-    folder = make_elsewhere(root / "stack" / "postgres")
-    (folder / "data").mkdir()
-    # Of another stack, which the first one links to, too.
+    linked = make_elsewhere(root / "stack" / "postgres")
+    (linked / "data").mkdir()
     claim(root.parent / "other", "a stack\n")
     (root / "stack" / "other").symlink_to(make_elsewhere(root.parent / "other" / "link"))
-    return folder
-
-
-@pytest.mark.parametrize("by_make", [False, True])
-def test_folder_elsewhere_is_removed_with_its_link(
-    by_make: bool, root: Path, linked: Path, tmp_path: Path
-) -> None:
     if by_make:
         clean(tmp_path, root)
         assert not root.exists()
@@ -313,25 +292,16 @@ def test_clean_refuses_a_lake_that_is_worked_on(
     note_own(str(root), "warehouse", "live")
     (root / "warehouse").mkdir()
     with exclusive_lock(str(lake), name):
-        done = try_clean(tmp_path, root)
+        done = clean(tmp_path, root)
         assert done.returncode != 0
         holder = f"clean: {name} (process {os.getpid()}) is at work on {lake};"
         assert holder in done.stderr
         assert (root / "warehouse").exists()
-    assert clean(tmp_path, root) == ""
+    assert clean(tmp_path, root).stdout == ""
     assert not root.exists()
 
 
 # Files and folders without rights
-
-
-@pytest.fixture
-def closed(tmp_path: Path) -> Iterator[Path]:
-    """A folder that nobody may read or write."""
-    folder = tmp_path / "closed"
-    folder.mkdir(mode=0)
-    yield folder
-    folder.chmod(0o700)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +328,9 @@ def test_lake_that_cannot_be_written_is_named(module: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", ["ingest status --json", "cdc_lakehouse dashboard"])
-def test_what_cannot_be_read_is_named(module: str, closed: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_named(module: str, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
     (tmp_path / "lake/warehouse").mkdir(parents=True)
     (tmp_path / "lake/warehouse/gold.db").symlink_to(closed)
     is_status = module.startswith("ingest")
