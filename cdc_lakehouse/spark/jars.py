@@ -54,6 +54,8 @@ def packages(hudi: str) -> str:
     return (
         f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{hudi},"
         "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.7,"
+        # Spark's own 3.4.1 has CVE-2025-27817 and CVE-2025-27818.
+        "org.apache.kafka:kafka-clients:3.9.1,"
         "org.apache.spark:spark-avro_2.12:3.5.7"
     )
 

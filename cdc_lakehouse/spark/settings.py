@@ -175,7 +175,7 @@ def class_path(hudi: str) -> list[str]:
         f"org.apache.hudi_hudi-spark3.5-bundle_2.12-{hudi}",
         "org.apache.spark_spark-sql-kafka-0-10_2.12-3.5.7",
         "org.apache.spark_spark-token-provider-kafka-0-10_2.12-3.5.7",
-        "org.apache.kafka_kafka-clients-3.4.1",
+        "org.apache.kafka_kafka-clients-3.9.1",
         "org.apache.commons_commons-pool2-2.11.1",
         "org.apache.spark_spark-avro_2.12-3.5.7",
     )
