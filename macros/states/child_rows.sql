@@ -15,7 +15,7 @@ parents as (
 
 present as (
     select
-        concat_ws('-', `{{ key | join('`, `') }}`) as `{{ id }}`, `{{ columns | reject('in', computed) | join('`, `') }}`,
+        `{{ columns | reject('in', computed) | join('`, `') }}`,
         {%- for column, expression in computed.items() %}
         {{ expression }} as `{{ column }}`,
         {%- endfor %}
@@ -39,18 +39,28 @@ candidates as (
     {%- if is_increment %}
     union all
     select
-        held.`{{ id }}`,
         {%- for column in columns %} {{ 'held.' if column in key else 'null as ' }}`{{ column }}`,{% endfor %}
-        parents.{{ position | join(', parents.') }}, true as is_deleted, -1 as __cdc_number
+        parents.{{ position | join(', parents.') }}, true as is_deleted, null as __cdc_number
     from {{ this }} as held
     inner join parents on held.`{{ key[0] }}` = parents.`{{ key[0] }}`
     where not held.is_deleted
     {%- endif %}
+),
+
+{# The elements of a key by their place among them; what was held for it and has no such place any more is gone. -#}
+placed as (
+    select
+        *, count_if(not is_deleted) over (partition by `{{ key | join('`, `') }}`) as __cdc_present,
+        row_number() over (partition by `{{ key | join('`, `') }}` order by is_deleted, __cdc_number) as __cdc_place
+    from candidates
 )
 
 select
-    `{{ id }}`, `{{ columns | join('`, `') }}`, op, is_deleted, {{ position[1:] | join(', ') }},
+    concat_ws(
+        '#', concat_ws('-', `{{ key | join('`, `') }}`), nullif(__cdc_place - if(is_deleted, __cdc_present, 0), 1)
+    ) as `{{ id }}`,
+    `{{ columns | join('`, `') }}`, op, is_deleted, {{ position[1:] | join(', ') }},
     cast(array() as {{ cdc_lakehouse.carried_type() }}) as carried_columns
-from (select *, row_number() over (partition by `{{ id }}` order by __cdc_number desc) as __cdc_rank from candidates)
-where __cdc_rank = 1
+from placed
+where not is_deleted or __cdc_place > 2 * __cdc_present
 {%- endmacro %}

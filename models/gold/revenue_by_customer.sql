@@ -92,7 +92,13 @@ revenue_by_customer as (
         ) as avg_order_quantity,
         cast(
             by_customer.revenue / by_customer.count_orders as decimal(20, 4)
-        ) as avg_order_revenue
+        ) as avg_order_revenue,
+        cast(
+            by_customer.total_quantity / by_customer.count_items as decimal(20, 4)
+        ) as avg_item_quantity,
+        cast(
+            by_customer.revenue / by_customer.count_items as decimal(20, 4)
+        ) as avg_item_revenue
 
     from by_customer
 

@@ -35,7 +35,7 @@ LSNS_A_HISTORY = 1_000
 COLUMNS = ("customer_id", "shipped_date", "employee", "order_items")
 NOTE = "note"
 TOASTED = ("employee", "order_items", NOTE)
-PRODUCTS = (11, 42, 72)
+PRODUCTS = (11, 42, 72, 42)
 # A log that is sent again and again would double each time.
 MOST_SENT_AGAIN = 16
 
@@ -490,7 +490,7 @@ class _Source:
             [
                 {
                     "product_id": product,
-                    "unit_price": (step.number + product) / 4,
+                    "unit_price": (step.number + product + place) / 4,
                     "quantity": 1 + step.number % 9,
                     "discount": 0.05 * (step.number % 3),
                 }

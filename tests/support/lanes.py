@@ -280,12 +280,13 @@ def compare(
 ) -> Iterator[Difference]:
     """The histories of a lane whose rows are not the reference's, up to a batch."""
     rows = _by_key(lake, lane)
-    lines: dict[int, dict[int, Row]] = {}
+    lines: dict[int, dict[str, Row]] = {}
     if lane.name == "everything":
         for line in lake.rows("silver.order_items"):
+            number = line["order_item_id"].removeprefix(f"{line['order_id']}-")
             of_order = lines.setdefault(line["order_id"], {})
-            assert line["product_id"] not in of_order, "an order line has two rows"
-            of_order[line["product_id"]] = line
+            assert number not in of_order, "an order line has two rows"
+            of_order[number] = line
     histories: dict[Any, list[Row]] = {}
     if lane.name in WITH_HISTORY:
         for version in _history(lake, lane).values():
@@ -428,35 +429,39 @@ def _folded(outcome: Outcome, batch: int) -> dict[int, Version]:
     return fold(events, outcome.lane.columns)
 
 
-def _lines_of(version: Version | None) -> dict[int, Row]:
-    """The lines of an order, by product."""
+def _lines_of(version: Version | None) -> dict[str, Row]:
+    """The lines of an order, by product; a second line of it has another name."""
     text = version and version.values["order_items"]
-    return {line["product_id"]: line for line in json.loads(text or "null") or ()}
+    found: dict[str, Row] = {}
+    for line in json.loads(text or "null") or ():
+        name = str(line["product_id"])
+        found[f"{name}#2" if name in found else name] = line
+    return found
 
 
 def _wrong_lines(
     key: int,
     expected: Version,
-    lines: dict[int, Row],
-    wanted: dict[int, Row],
-    *known: dict[int, Row],
+    lines: dict[str, Row],
+    wanted: dict[str, Row],
+    *known: dict[str, Row],
 ) -> Iterator[str]:
     """Also of lines that an earlier build had: they stay, marked, without their values."""
-    removed = {product for each in known for product in each} - wanted.keys()
+    removed = {number for each in known for number in each} - wanted.keys()
     if wanted.keys() | removed != lines.keys():
         yield f"key {key}: lines {sorted(lines)}, not {sorted(wanted)} and {removed}"
         return
-    for product, row in lines.items():
-        line = wanted.get(product, dict.fromkeys(("unit_price", "quantity", "discount")))
+    for number, row in lines.items():
+        line = wanted.get(number, dict.fromkeys(("unit_price", "quantity", "discount")))
         values: Row = {
             **{name: value and round(value, 4) for name, value in line.items()},
-            "order_item_id": f"{row['order_id']}-{product}",
-            "product_id": product,
-            "is_deleted": product in removed,
+            "order_item_id": f"{row['order_id']}-{number}",
+            "product_id": int(number.removesuffix("#2")),
+            "is_deleted": number in removed,
             "customer_id": None,
             "revenue": None,
         }
-        if product in wanted:
+        if number in wanted:
             price = line["unit_price"] * line["quantity"] * (1 - line["discount"])
             values["revenue"] = round(price, 4)
             values["customer_id"] = _in_silver(
@@ -465,7 +470,7 @@ def _wrong_lines(
         for name, value in values.items():
             found = float(row[name]) if isinstance(row[name], Decimal) else row[name]
             if found != value:
-                yield f"key {key}, line {product}: {name} is {found!r}, not {value!r}"
+                yield f"key {key}, line {number}: {name} is {found!r}, not {value!r}"
 
 
 def _in_silver(name: str, value: Any) -> Any:

@@ -116,19 +116,29 @@ def _slice_label(row: Row) -> str | list[str]:
     return str(row["revenue_rank"]) if share >= 0.012 else ""
 
 
-def averages_chart(rows: list[Row]) -> Chart | None:
-    """A bubble for each customer, and names where they do not meet."""
+def averages_chart(rows: list[Row], per: str, marked: list[Row]) -> Chart | None:
+    """A bubble for each customer, and names where they do not meet.
+
+    Args:
+        rows: of ``gold.revenue_by_customer``.
+        per: what the averages are of, ``order`` or ``line``.
+        marked: the customers whose bubbles have another colour.
+    """
     if not any(row["revenue"] for row in rows):
         return None
+    prefix = {"order": "avg_order", "line": "avg_item"}[per]
+    quantity, revenue = f"{prefix}_quantity", f"{prefix}_revenue"
+    units, money = f"Units per {per}", f"Revenue per {per}"
     values = [
         {
             "orders": row["count_orders"],
-            "units": _number(row["avg_order_quantity"]),
-            "revenue": _number(row["avg_order_revenue"]),
+            "units": _number(row[quantity]),
+            "revenue": _number(row[revenue]),
+            "colour": "var(--focus)" if row in marked else "var(--accent)",
             "Customer": row["name"],
             "Orders": shown(row["count_orders"], "count"),
-            "Units an order": shown(row["avg_order_quantity"], "number"),
-            "Revenue an order": shown(row["avg_order_revenue"], "money"),
+            units: shown(row[quantity], "number"),
+            money: shown(row[revenue], "money"),
         }
         for row in rows
     ]
@@ -164,14 +174,13 @@ def averages_chart(rows: list[Row]) -> Chart | None:
         data={"values": values},
         mark={
             "type": "circle",
-            "color": "var(--accent)",
             "opacity": 0.5,
             "stroke": "var(--ink)",
             "strokeWidth": 1,
         },
         encoding={
-            "x": _amount("units", "Average units an order") | {"scale": padded},
-            "y": _amount("revenue", "Average revenue an order") | {"scale": padded},
+            "x": _amount("units", f"Average units per {per}") | {"scale": padded},
+            "y": _amount("revenue", f"Average revenue per {per}") | {"scale": padded},
             "size": {
                 "field": "orders",
                 "type": "quantitative",
@@ -181,7 +190,8 @@ def averages_chart(rows: list[Row]) -> Chart | None:
                 },
                 "legend": None,
             },
-            "tooltip": _tooltip("Customer", "Orders", "Units an order", "Revenue an order"),
+            "color": {"field": "colour", "type": "nominal", "scale": None},
+            "tooltip": _tooltip("Customer", "Orders", units, money),
         },
         height=440,
         usermeta={

@@ -23,11 +23,12 @@ from cdc_lakehouse.serving.dashboard.charts import (
     waits_chart,
 )
 from cdc_lakehouse.serving.dashboard.content import NO_MONTH, Content
-from cdc_lakehouse.serving.dashboard.figures import part, shown, total
+from cdc_lakehouse.serving.dashboard.figures import part, rare_and_well, shown, total
 from cdc_lakehouse.serving.gold import Row
 
 FOLDER = Path(__file__).parent
 NAMED_CUSTOMERS = 20
+LINES = ("avg_item_quantity", "avg_item_revenue")
 SCRIPTS = (
     *("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js"),
     "page.js",
@@ -45,14 +46,20 @@ def page_of(content: Content, written_at: datetime) -> str:
     )
     environment.filters["shown"] = shown
     scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    customers = [{**row, "name": _customer_name(row)} for row in content.customers]
+    # Gold that an earlier version built has no averages of lines until its next build.
+    customers = [
+        {**dict.fromkeys(LINES), **row, "name": _customer_name(row)}
+        for row in content.customers
+    ]
     largest = shares(customers)
+    rare = rare_and_well(customers)
     dated = [row for row in content.months if row["order_month"] != NO_MONTH]
     waits = [row for row in content.waits if row["order_month"] != NO_MONTH]
     shipments = [{**row, "shipper": _shipper_name(row)} for row in content.shipments]
     charts = {
         "shares": shares_chart(largest),
-        "averages": averages_chart(customers),
+        "averages": averages_chart(customers, "order", rare),
+        "lines": averages_chart(customers, "line", rare),
         "months": months_chart(dated),
         "late": late_chart(shipments),
         "waits": waits_chart(waits),
@@ -64,6 +71,7 @@ def page_of(content: Content, written_at: datetime) -> str:
         scripts=[Markup(script) for script in scripts],
         hashes=[_hash(script) for script in scripts],
         customers=customers,
+        rare=rare,
         shares=largest,
         dated=dated,
         undated=[row for row in content.months if row["order_month"] == NO_MONTH],

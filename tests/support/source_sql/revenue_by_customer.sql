@@ -10,7 +10,9 @@ select
         as revenue_share,
     rank() over (order by sum(items.revenue) desc) as revenue_rank,
     round(sum(items.quantity) / count(distinct items.order_id), 4) as avg_order_quantity,
-    round(sum(items.revenue) / count(distinct items.order_id), 4) as avg_order_revenue
+    round(sum(items.revenue) / count(distinct items.order_id), 4) as avg_order_revenue,
+    round(sum(items.quantity) / count(*), 4) as avg_item_quantity,
+    round(sum(items.revenue) / count(*), 4) as avg_item_revenue
 from items
 left join datalake.customers on items.customer_id = rtrim(customers.customer_id)
 group by coalesce(items.customer_id, 'unknown'), customers.company_name, customers.country
