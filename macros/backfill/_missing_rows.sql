@@ -3,12 +3,7 @@
 {% macro _missing_rows(table) -%}
 {%- set key = '`' ~ table['key'] ~ '`' -%}
 {%- set passed = 'source_epoch, source_position, source_lsn, source_ts, ingested_at, ingest_batch' -%}
-{%- set is_behind -%}
-coalesce(
-            history.kafka_offset > part.first_offset,
-            history.ingest_batch > snapshot.first_batch or history.__cdc_committed_at > snapshot.changed_at
-        )
-{%- endset -%}
+{%- set is_behind = 'coalesce(history.kafka_offset > part.first_offset, history.__cdc_committed_at > snapshot.changed_at)' -%}
 reads as (
     select topic, topic_generation, {{ cdc_lakehouse.topic_partition() }} as topic_partition, kafka_offset, {{ passed }}
     from {{ table['bronze_relation'] }}
@@ -35,7 +30,7 @@ missing as (
     from (
         select
             {{ key }}, source_epoch, source_position, topic, topic_generation, topic_partition, op = 'r' as __cdc_is_read,
-            min(kafka_offset) as kafka_offset, min(ingest_batch) as ingest_batch, min(changed_at) as __cdc_committed_at
+            min(kafka_offset) as kafka_offset, min(changed_at) as __cdc_committed_at
         from existing
         where __cdc_is_live
         group by all
@@ -44,7 +39,6 @@ missing as (
         select
             source_epoch, topic, source_position, max(source_lsn) as source_lsn, max(topic_generation) as topic_generation,
             max(source_ts) as changed_at, max(ingested_at) as ingested_at, max(ingest_batch) as ingest_batch,
-            min(ingest_batch) as first_batch,
             max((select collect_set(topic) from {{ table['bronze_relation'] }} where {{ table['until'] }})) as topics
         from reads
         group by all

@@ -27,7 +27,7 @@ arrived as (
 existing as (
     select
         {{ key }}, source_epoch, source_position, changed_at, topic, topic_generation, topic_partition,
-        kafka_offset, op, ingest_batch, __cdc_source_table, true as __cdc_is_live
+        kafka_offset, op, __cdc_source_table, true as __cdc_is_live
     from arrived
     {%- if table['is_kept'] and is_all %}
     union all
@@ -35,13 +35,13 @@ existing as (
         target.{{ key }},
         {%- if table['is_history'] %}
         from_epoch, from_position, valid_from, regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''),
-        null, null, null, op, ingest_batch, null, is_current
+        null, null, null, op, null, is_current
         {%- else %}
         source_epoch,
         {#- of a read without one it is that of what it stands behind #}
         if(op = 'r' and source_position <=> cdc_state.position_before_read, null, source_position), changed_at,
         regexp_replace(cdc_state.topic_partition, '/[^/]*$', ''), cdc_state.topic_generation,
-        cdc_state.topic_partition, kafka_offset, op, ingest_batch, null, not is_deleted
+        cdc_state.topic_partition, kafka_offset, op, null, not is_deleted
         {%- endif %}
     from {{ this }} as target
     {%- if 'wanted' in table %}

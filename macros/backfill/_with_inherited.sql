@@ -25,7 +25,9 @@
             left join (
                 select op, source_epoch, source_position, struct(
                     {{ key }} as from_key, __cdc_batch as ingest_batch,
-                    lag(__cdc_incarnation) over of_key as incarnation, lag({{ known }}) over of_key as known
+                    lag(__cdc_incarnation) over of_key as incarnation, lag({{ known }}) over of_key as known,
+                    {#- a create or a delete of this run: what is stored was inherited along other key changes #}
+                    greatest(ingest_batch, (lag(__cdc_incarnation) over of_key).ingest_batch) > {{ table['read_to'] }} as is_new
                 ) as __cdc_ended
                 from {{ states }}
                 where not __cdc_overtakes
@@ -48,7 +50,8 @@
                 select
                     link.{{ key }}, link.source_epoch, link.source_position, further.from_key,
                     greatest(link.ingest_batch, further.ingest_batch) as ingest_batch, further.incarnation,
-                    {{ merged.format('link.known', 'further.known') }} as known
+                    {{ merged.format('link.known', 'further.known') }} as known,
+                    coalesce(link.is_new, false) or coalesce(further.is_new, false) as is_new
                 from {{ at.links }} as link
                 left join {{ at.links }} as further
                     on
@@ -103,6 +106,6 @@
                 states.{{ key }} = stored.{{ key }} and __cdc_begun.source_epoch = stored.epoch
                 and __cdc_begun.source_position = stored.position
         {%- endif %}
-        lateral view explode(array({{ merged.format('link.known', 'stored.known') if has_stored else 'link.known' }})) given as __cdc_given
+        lateral view explode(array({{ merged.format('link.known', 'if(link.is_new, null, stored.known)') if has_stored else 'link.known' }})) given as __cdc_given
     )
 {%- endmacro %}

@@ -5,6 +5,7 @@
     {%- set bounds = cdc_lakehouse.run_bounds() -%}
     {%- set upper = bounds.get(bronze, {}).get('upper', 0) -%}
     {%- set stored = cdc_lakehouse.stored_table(this) if execute else {'columns': {}, 'recorded': {}} -%}
+    {%- set read_to = stored['recorded'].get('read_to.' ~ bronze, 0) | int -%}
     {%- set decided = cdc_lakehouse.decided_points() if execute else {} -%}
     {%- set truncates = decided.get('truncates', []) -%}
     {%- set applied = cdc_lakehouse._points(stored['recorded'].get('truncates', '').split()) -%}
@@ -13,7 +14,8 @@
         is_increment=cdc_lakehouse.reads_increment() and not truncates | reject('in', applied) | list,
         is_kept=execute and load_relation(this) is not none and not should_full_refresh(),
         is_history=cdc_lakehouse.is_history(model),
-        arrived=cdc_lakehouse._arrived_between(stored['recorded'].get('read_to.' ~ bronze, 0) | int, upper),
+        read_to=read_to,
+        arrived=cdc_lakehouse._arrived_between(read_to, upper),
         until='ingest_batch <= ' ~ upper,
         truncates=truncates,
         snapshots=decided.get('complete_snapshots.' ~ bronze, []),

@@ -121,7 +121,7 @@ select
     {%- endfor %}
     {%- if has_states %}
     last_value(case when op in ('c', 'd', 'r') and not __cdc_overtakes then named_struct(
-        'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position
+        'op', op, 'source_epoch', source_epoch, 'source_position', __cdc_position, 'ingest_batch', ingest_batch
     ) end, true) over so_far as __cdc_incarnation,
     {%- endif %}
     __cdc_number = min(case when __cdc_part <> -1 then __cdc_number end) over of_key as __cdc_is_last,

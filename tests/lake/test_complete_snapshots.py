@@ -92,6 +92,8 @@ def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Res
         "reads": [
             order("r", 4, SECOND, 12),
             order("d", 3, 230, 14),
+            # Gone, in a partition without reads, and brought after the marker.
+            order("c", 6, 150, 15, partition=1),
             marker("products", 2, 250, 4),
             product("r", 1, 250, 11),
             product("r", 2, 250, 12),

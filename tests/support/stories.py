@@ -167,6 +167,13 @@ STORIES = ALONE | {
     " | d30 key=1, c30 key=2 employee=? | u40 key=2 employee=? shipped=1",
     "toasted_key_changes_back_and_forth": "c10 | d20, c20 key=1 employee=?"
     " | d30 key=1, c30 employee=?",
+    # What is stored came along another chain of key changes, whose new link lacks its past.
+    "toasted_key_change_whose_old_row_had_one_itself": "c10, d30, c30 key=1 employee=?"
+    " | d15, c20 employee=?",
+    # A read behind a change that its row does not remember any more.
+    "read_of_a_left_out_value_from_before_the_row": "u25 offset=1 employee=?,"
+    " u31 offset=3 employee=? | r34 offset=2 time=20 employee=read"
+    " | u22 offset=0 employee=late",
     "toasted_key_change_before_the_old_row": "d20, c20 key=1 employee=? | c10",
     "insert": "c10",
     "update": "c10 | u20 shipped=1",
