@@ -218,11 +218,6 @@ def read(
 
     Some cannot be read, and the error does not name them.
     """
-    landing = MagicMock(unreadable={}, waiting=set(), jobs=0)
-    landing.new_files.return_value = files
-    landing.batches.side_effect = lambda files: [files]
-    landing.readable.side_effect = lambda files: files
-    landing.set_aside.side_effect = lambda files, error: files
 
     def records(files: list[File], topic: str | None) -> Any:
         def save() -> None:
@@ -240,14 +235,17 @@ def read(
             raise PySparkException("No space left on device")
         return frozenset()
 
-    landing.records.side_effect = records
-    batches = MagicMock(tables=[], log=logging.getLogger("test"))
-    batches.write.side_effect = write
-    batches.classifier.classified.side_effect = lambda records: records
+    landing = MagicMock(
+        **{"unreadable": {}, "waiting": set(), "jobs": 0, "records": records},
+        new_files=lambda *_, **__: files,
+        batches=lambda files: [files],
+        readable=lambda files: files,
+        set_aside=lambda files, error: files,
+    )
+    batches = MagicMock(tables=[], log=logging.getLogger("test"), write=write)
+    batches.classifier.classified = lambda records: records
     done: list[File] = []
-    ledger = MagicMock()
-    ledger.add.side_effect = done.extend
-    monkeypatch.setattr(ingest.files, "Ledger", lambda *_: ledger)
+    monkeypatch.setattr(ingest.files, "Ledger", lambda *_: MagicMock(add=done.extend))
     monkeypatch.setattr(ingest.files, "Landing", lambda *_: landing)
     FileReader(batches, [], None, 1).read_new(StopRequest(), lambda: None)
     return done, landing
