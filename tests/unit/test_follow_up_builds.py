@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import urllib.request
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ from tests.support.project import PROJECT
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
     return tmp_path / "lake"
+
+
+@pytest.fixture(autouse=True)
+def own_log() -> Iterator[None]:
+    """With JSON what other modules' libraries log would come to stderr, too."""
+    yield
+    log.stop("ingest")
 
 
 def commit(root: Path, table: str, name: str, *stats: dict[str, int]) -> None:
