@@ -11,127 +11,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
-from tests.support.avro import SYNC, apicurio, confluent, container, encode, long, record
+from tests.support.avro import SYNC, apicurio, confluent, container, encode, long
 from tests.support.lake import Lake
 from tests.support.parser import KafkaRecord as Sent
 from tests.support.parser import decode
 from tests.support.records import TOPIC, Row
 from tests.support.registry import FakeRegistry
 
-PLACE = {"__op": "string", "__lsn": ["null", "long"], "__table": "string"}
-DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 4}
-# Connect's own types have logical types in Avro, Debezium's have names only.
-ORDER = record(
-    "Value",
-    order_id="int",
-    customer_id=["null", "string"],
-    price=["null", DECIMAL],
-    at={"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"},
-    connect_at={"type": "long", "logicalType": "timestamp-millis"},
-    connect_day={"type": "int", "logicalType": "date"},
-    connect_time={"type": "int", "logicalType": "time-millis"},
-    id={"type": "string", "logicalType": "uuid"},
-    discount="float",
-    rate="double",
-    is_paid="boolean",
-    state={"type": "enum", "name": "State", "symbols": ["open", "closed"]},
-    tags={"type": "array", "items": ["null", "string"]},
-    others={"type": "map", "values": "long"},
-    lines={"type": "array", "items": record("Line", product_id="long")},
-    **PLACE,
-)
-ROW: Row = {
-    "order_id": 1,
-    "customer_id": None,
-    "price": b"\x01\xff",
-    "at": 1_767_225_600_123_456,
-    "connect_at": 1_767_225_600_123,
-    "connect_day": 20_454,
-    "connect_time": 1,
-    "id": "2e0b6c2a-7d7c-4f0a-8a2e-000000000001",
-    "discount": 0.05000000074505806,
-    "rate": 1e22,
-    "is_paid": True,
-    "state": "closed",
-    "tags": ["a", None, 'Käse "x"\n'],
-    "others": {"k": -(2**63)},
-    "lines": [{"product_id": 2**63 - 1}],
-    "__op": "c",
-    "__lsn": 77,
-    "__table": "cdc_events",
+SCHEMAS: dict[str, Any] = json.loads(Path(__file__).with_name("avro.json").read_text())
+# Connect's own types have logical types in Avro, Debezium's have names only. Old and new
+# are what becomes of a table: a column is dropped, one is widened, one is added.
+ORDER, OLD, NEW = (SCHEMAS[name] for name in ("order", "old", "new"))
+NODE, KEY = SCHEMAS["node"], SCHEMAS["key"]
+BY_ID: dict[int, Any] = {
+    **{1: KEY, 2: ORDER, 3: OLD, 4: NEW, 5: SCHEMAS["envelope"], 6: "string"},
+    **{7: ["null", OLD], 8: NODE, 9: SCHEMAS["twins"], 10: {"type": "nonsense"}},
 }
-ORDER_TEXT = (
-    '{"order_id":1,"customer_id":null,"price":"Af8=","at":1767225600123456,'
-    '"connect_at":1767225600123,"connect_day":20454,"connect_time":1,'
-    '"id":"2e0b6c2a-7d7c-4f0a-8a2e-000000000001","discount":0.05,"rate":1.0E22,'
-    '"is_paid":true,"state":"closed","tags":["a",null,"Käse \\"x\\"\\n"],'
-    '"others":{"k":-9223372036854775808},"lines":[{"product_id":9223372036854775807}],'
-    '"__op":"c","__lsn":77,"__table":"cdc_events"}'
-)
-# What becomes of a table: a column that is dropped, one that is widened, one that is added.
-OLD = record("Value", order_id="int", customer_id="string", **PLACE)
-NEW = record("Value", order_id="long", note=["null", "string"], **PLACE)
-OLD_ROW = {
-    **{"order_id": 1, "customer_id": "ALFKI"},
-    **{"__op": "c", "__lsn": 1, "__table": "cdc_events"},
-}
-NEW_ROW = {
-    **{"order_id": 2**40, "note": "n"},
-    **{"__op": "u", "__lsn": 2, "__table": "cdc_events"},
-}
-ENVELOPE = record(
-    "Envelope",
-    before=["null", record("Row", order_id="int")],
-    after=["null", "Row"],
-    source=record("Source", lsn=["null", "long"], ts_ms="long", table="string"),
-    op="string",
-)
-CHANGE = {
-    "before": None,
-    "after": {"order_id": 5},
-    "source": {"lsn": 9, "ts_ms": 1, "table": "cdc_events"},
-    "op": "u",
-}
-CHANGE_TEXT = (
-    '{"before":null,"after":{"order_id":5},'
-    '"source":{"lsn":9,"ts_ms":1,"table":"cdc_events"},"op":"u"}'
-)
-KEY = record("Key", order_id="int")
-NODE = {
-    "type": "record",
-    "name": "Node",
-    "fields": [{"name": "next", "type": ["null", "Node"]}],
-}
-TWINS = {
-    "type": "record",
-    "name": "Twins",
-    "fields": [{"name": "a", "type": "int"}, {"name": "A", "type": "int"}],
-}
-SCHEMAS: dict[int, Any] = {
-    1: KEY,
-    2: ORDER,
-    3: OLD,
-    4: NEW,
-    5: ENVELOPE,
-    6: "string",
-    7: ["null", OLD],
-    8: NODE,
-    9: TWINS,
-    10: {"type": "nonsense"},
-}
+ROW: Row = SCHEMAS["row of order"] | {"price": b"\x01\xff"}
+OLD_ROW, NEW_ROW = SCHEMAS["row of old"], SCHEMAS["row of new"]
 
 
 def text_of(row: Row) -> str:
     return json.dumps(row, separators=(",", ":"))
 
 
-OLD_TEXT, NEW_TEXT = text_of(OLD_ROW), text_of(NEW_ROW)
-ORDER_BYTES = encode(ORDER, ROW)
-OLD_BYTES = encode(OLD, OLD_ROW)
+OLD_TEXT = text_of(OLD_ROW)
+ORDER_BYTES, OLD_BYTES = encode(ORDER, ROW), encode(OLD, OLD_ROW)
+NEW_BYTES, CHANGE_BYTES = (
+    encode(NEW, NEW_ROW),
+    encode(SCHEMAS["envelope"], SCHEMAS["row of envelope"]),
+)
 KEY_BYTES = encode(KEY, {"order_id": 1})
 OLD_AVRO, KEY_AVRO = confluent(3, OLD_BYTES), confluent(1, KEY_BYTES)
-KEY_TEXT = '{"order_id":1}'
+KEY_TEXT = b'{"order_id":1}'
 HUGE = long(1) + long(1_900_000_000) + b"ALFKI"
 
 
@@ -145,89 +59,48 @@ def header(kind: str, number: int, part: str = "value") -> dict[str, bytes]:
 BOTH_HEADERS = header("contentId", 3) | header("contentId", 1, "key")
 EIGHT_BYTES = struct.pack(">Q", 3)
 JSON, BINARY = ({"apicurio.value.encoding": form} for form in (b"JSON", b"BINARY"))
-# Records with the key, the value and the schema's id that they have then.
-GOOD: dict[str, tuple[Sent, str | None, str, int | None]] = {
-    "confluent": (Sent(confluent(2, ORDER_BYTES), KEY_AVRO), KEY_TEXT, ORDER_TEXT, 2),
-    "old": (Sent(OLD_AVRO), None, OLD_TEXT, 3),
-    "new": (Sent(confluent(4, encode(NEW, NEW_ROW))), None, NEW_TEXT, 4),
-    "envelope": (Sent(confluent(5, encode(ENVELOPE, CHANGE))), None, CHANGE_TEXT, 5),
-    "optional row": (Sent(confluent(7, long(1) + OLD_BYTES)), None, OLD_TEXT, 7),
-    "key that is a string": (
-        Sent(OLD_AVRO, confluent(6, encode("string", 'a"b'))),
-        *('"a\\"b"', OLD_TEXT, 3),
+RECORDS: dict[str, Sent] = {
+    "confluent": Sent(confluent(2, ORDER_BYTES), KEY_AVRO),
+    "old": Sent(OLD_AVRO),
+    "new": Sent(confluent(4, NEW_BYTES)),
+    "envelope": Sent(confluent(5, CHANGE_BYTES)),
+    "optional row": Sent(confluent(7, long(1) + OLD_BYTES)),
+    "key that is a string": Sent(OLD_AVRO, confluent(6, encode("string", 'a"b'))),
+    "key that is text": Sent(OLD_AVRO, KEY_TEXT),
+    "key that is a long": Sent(OLD_AVRO, struct.pack(">Q", 65)),
+    "id in a header": Sent(OLD_BYTES, headers=header("contentId", 3)),
+    "header of the key": Sent(OLD_BYTES, KEY_BYTES, BOTH_HEADERS | {"other": b"x"}),
+    "text": Sent(OLD_TEXT.encode(), KEY_TEXT),
+    "text with an id in a header": Sent(
+        OLD_TEXT.encode(), headers={"apicurio.value.globalId": EIGHT_BYTES}
     ),
-    "key that is text": (Sent(OLD_AVRO, KEY_TEXT.encode()), KEY_TEXT, OLD_TEXT, 3),
-    "key that is a long": (
-        Sent(OLD_AVRO, struct.pack(">Q", 65)),
-        *("\0" * 7 + "A", OLD_TEXT, 3),
-    ),
-    "id in a header": (
-        Sent(OLD_BYTES, headers=header("contentId", 3)),
-        *(None, OLD_TEXT, 3),
-    ),
-    "header of the key": (
-        Sent(OLD_BYTES, KEY_BYTES, BOTH_HEADERS | {"other": b"x"}),
-        *(KEY_TEXT, OLD_TEXT, 3),
-    ),
-    "text": (Sent(OLD_TEXT.encode(), KEY_TEXT.encode()), KEY_TEXT, OLD_TEXT, None),
-    "text with an id in a header": (
-        Sent(OLD_TEXT.encode(), headers={"apicurio.value.globalId": EIGHT_BYTES}),
-        *(None, OLD_TEXT, None),
-    ),
-}
-SKIPPED = {
+    # What is skipped.
     "tombstone": Sent(None, KEY_AVRO),
     "optional row that is null": Sent(confluent(7, long(0))),
+    # What is rejected.
+    "unknown id": Sent(confluent(404, OLD_BYTES), KEY_AVRO),
+    "unknown id of the key": Sent(OLD_AVRO, confluent(404, b"\2")),
+    "byte that follows": Sent(confluent(3, OLD_BYTES + b"\0")),
+    "bytes that follow": Sent(confluent(3, OLD_BYTES + b"\7" * 40)),
+    "byte that is missing": Sent(confluent(3, OLD_BYTES[:-1])),
+    "no bytes": Sent(confluent(3, b"")),
+    "another schema's bytes": Sent(confluent(2, OLD_BYTES)),
+    "length of 1.9 GB": Sent(confluent(3, HUGE)),
+    "key that is cut": Sent(OLD_AVRO, confluent(6, b"\x08ab")),
+    "schema of itself": Sent(confluent(8, b"\0")),
+    "schema of names alike": Sent(confluent(9, b"\2\2")),
+    "schema that is none": Sent(confluent(10, b"")),
+    "zero byte only": Sent(b"\0\0\0"),
+    "header without an id": Sent(OLD_BYTES, headers=BINARY),
+    "Avro's JSON": Sent(OLD_TEXT.encode(), headers=header("contentId", 3) | JSON),
+    "id of 32 bits": Sent(confluent(2**32 - 1, OLD_BYTES)),
 }
-NO_ID = "Avro value: there is no schema id, or Avro's JSON follows"
-BYTES = "Avro value: the bytes are not what schema 3 says"
-CANNOT = "Avro value: schema {} cannot be used: {}".format
-RECURSIVE = "Found recursive reference in Avro schema, which can not be processed by Spark:"
-# Records that are rejected, with the reason.
-BAD = {
-    "unknown id": (
-        Sent(confluent(404, OLD_BYTES), KEY_AVRO),
-        "Avro value: the registry has no schema 404",
-    ),
-    "unknown id of the key": (
-        Sent(OLD_AVRO, confluent(404, b"\2")),
-        "Avro key: the registry has no schema 404",
-    ),
-    "byte that follows": (Sent(confluent(3, OLD_BYTES + b"\0")), BYTES),
-    "bytes that follow": (Sent(confluent(3, OLD_BYTES + b"\7" * 40)), BYTES),
-    "byte that is missing": (Sent(confluent(3, OLD_BYTES[:-1])), BYTES),
-    "no bytes": (Sent(confluent(3, b"")), BYTES),
-    "another schema's bytes": (
-        Sent(confluent(2, OLD_BYTES)),
-        "Avro value: the bytes are not what schema 2 says",
-    ),
-    "length of 1.9 GB": (Sent(confluent(3, HUGE)), BYTES),
-    "key that is cut": (
-        Sent(OLD_AVRO, confluent(6, b"\x08ab")),
-        "Avro key: the bytes are not what schema 6 says",
-    ),
-    "schema of itself": (Sent(confluent(8, b"\0")), CANNOT(8, RECURSIVE)),
-    "schema of names alike": (
-        Sent(confluent(9, b"\2\2")),
-        CANNOT(9, "names of fields differ in case only"),
-    ),
-    "schema that is none": (
-        Sent(confluent(10, b"")),
-        CANNOT(10, '"nonsense" is not a defined name'),
-    ),
-    "zero byte only": (Sent(b"\0\0\0"), NO_ID),
-    "header without an id": (Sent(OLD_BYTES, headers=BINARY), NO_ID),
-    "Avro's JSON": (Sent(OLD_TEXT.encode(), headers=header("contentId", 3) | JSON), NO_ID),
-    "id of 32 bits": (Sent(confluent(2**32 - 1, OLD_BYTES)), NO_ID),
-}
-RECORDS = {name: case[0] for name, case in GOOD.items()} | SKIPPED
-RECORDS |= {name: case[0] for name, case in BAD.items()}
 
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[FakeRegistry]:
     server = FakeRegistry()
-    for number, schema in SCHEMAS.items():
+    for number, schema in BY_ID.items():
         server.add(number, schema)
     yield server
     server.stop()
@@ -239,58 +112,50 @@ def decoded(lake: Lake, registry: FakeRegistry) -> dict[str, Row]:
     return dict(zip(RECORDS, rows, strict=True))
 
 
-@pytest.mark.parametrize("name", GOOD)
 def test_key_and_value_are_the_json_of_the_record(
-    decoded: dict[str, Row], name: str
+    decoded: dict[str, Row], registry: FakeRegistry, snapshot: SnapshotAssertion
 ) -> None:
-    """Numbers stay numbers, bytes are base64, nulls are there: as Connect's converter."""
-    row, (_, key, value, schema_id) = decoded[name], GOOD[name]
-    assert (row["key"], row["value"], row["record"]) == (key, value, value)
-    assert row["schema_id"] == schema_id
+    """Numbers stay numbers, bytes are base64, nulls are there: as Connect's converter.
 
-
-@pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_decoded_is_rejected_with_its_bytes(
-    decoded: dict[str, Row], name: str
-) -> None:
-    row, (sent, reason) = decoded[name], BAD[name]
-    assert (row["destination"], row["key"]) == ("rejected_events", None)
-    assert row["reason"].rstrip(".").startswith(reason)
-    kept = json.loads(row["record"])["undecoded"]
-    assert base64.b64decode(kept["value"]) == sent.value
-    if sent.key is not None:
-        assert base64.b64decode(kept["key"]) == sent.key
-
-
-def test_every_other_record_is_decoded(
-    decoded: dict[str, Row], registry: FakeRegistry
-) -> None:
-    """One bad record spoils no other in its batch; each schema is fetched once."""
-    assert {name for name, row in decoded.items() if row["reason"]} == BAD.keys()
-    skipped = {n for n, row in decoded.items() if row["destination"] == "skipped"}
-    assert skipped == SKIPPED.keys()
-    places = {n: (decoded[n]["op"], decoded[n]["source_lsn"]) for n in ("new", "envelope")}
-    assert places == {"new": ("u", 2), "envelope": ("u", 9)}
+    One bad record spoils no other in its batch; each schema is fetched once.
+    """
+    names = ("destination", "reason", "key", "value", "schema_id", "op", "source_lsn")
+    assert {
+        name: {column: row[column] for column in names if row[column] is not None}
+        for name, row in decoded.items()
+    } == snapshot
     assert registry.asked.count("/schemas/ids/2") == 1
+
+
+def test_what_cannot_be_decoded_is_rejected_with_its_bytes(
+    decoded: dict[str, Row],
+) -> None:
+    rejected = [name for name, row in decoded.items() if row["reason"]]
+    assert rejected == list(RECORDS)[list(RECORDS).index("unknown id") :]
+    for name in rejected:
+        sent, kept = RECORDS[name], json.loads(decoded[name]["record"])["undecoded"]
+        assert base64.b64decode(kept["value"]) == sent.value
+        assert sent.key is None or base64.b64decode(kept["key"]) == sent.key
 
 
 def test_ids_of_apicurio(lake: Lake, registry: FakeRegistry) -> None:
     """Eight bytes and a header, with its own interface; the same number is two schemas."""
     registry.add_apicurio("globalId", 3, OLD)
     registry.add_apicurio("contentId", 3, NEW)
-    new = encode(NEW, NEW_ROW)
     rows = decode(
         lake,
         [
             Sent(apicurio(3, OLD_BYTES)),
             Sent(OLD_BYTES, headers=header("globalId", 3)),
-            Sent(new, headers=header("contentId", 3) | header("globalId", 8)),
+            Sent(NEW_BYTES, headers=header("contentId", 3) | header("globalId", 8)),
             Sent(OLD_AVRO),
             Sent(apicurio(2**40, OLD_BYTES)),
         ],
         f"{registry.url}/apis/registry/v2",
     )
-    assert [row["value"] for row in rows[:4]] == [OLD_TEXT, OLD_TEXT, NEW_TEXT, OLD_TEXT]
+    assert [row["value"] for row in rows[:4]] == [
+        *(OLD_TEXT, OLD_TEXT, text_of(NEW_ROW), OLD_TEXT)
+    ]
     # No registry comes so far: the upper half is taken for four bytes.
     assert rows[4]["reason"] == "Avro value: the registry has no schema 256"
 
@@ -311,10 +176,9 @@ def events(lake: Lake, numbers: range) -> list[Row]:
     return sorted(rows, key=lambda row: row["source_lsn"])
 
 
-def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
+def test_files_of_a_sink(lake: Lake, decoded: dict[str, Row], tmp_path: Path) -> None:
     """Bare values and Lenses' envelope, of several schemas; JSON lines beside them."""
-    metadata = record("M", topic="string", partition="int", offset="long", timestamp="long")
-    enveloped = record("E", key=["null", KEY], value=["null", NEW], metadata=metadata)
+    order = decoded["confluent"]["value"]
     place = {"topic": TOPIC, "partition": 0, "offset": 4, "timestamp": 1}
     (tmp_path / "a [1].avro").write_bytes(container(ORDER, [ROW]))
     (tmp_path / "b.avro").write_bytes(
@@ -322,7 +186,8 @@ def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     )
     (tmp_path / "c.avro").write_bytes(
         container(
-            enveloped, [{"key": {"order_id": 1}, "value": NEW_ROW, "metadata": place}]
+            SCHEMAS["enveloped"],
+            [{"key": {"order_id": 1}, "value": NEW_ROW, "metadata": place}],
         )
     )
     (tmp_path / "d.json").write_text(text_of({**OLD_ROW, "__lsn": 50}))
@@ -332,8 +197,8 @@ def test_files_of_a_sink(lake: Lake, tmp_path: Path) -> None:
     assert [row["source_lsn"] for row in rows] == [1, 2, 3, 50, 77]
     assert [row["kafka_offset"] for row in rows] == [None, 4, None, None, None]
     assert rows[0]["value"] == OLD_TEXT
-    assert (rows[1]["key"], rows[1]["value"]) == ('{"order_id":1}', NEW_TEXT)
-    assert rows[4]["value"] == ORDER_TEXT
+    assert rows[1]["key"].encode() == KEY_TEXT
+    assert (rows[1]["value"], rows[4]["value"]) == (text_of(NEW_ROW), order)
     assert {row["schema_id"] for row in rows} == {None}
     assert lake.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
 

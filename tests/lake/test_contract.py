@@ -6,11 +6,9 @@ and their histories are what the reference (``tests/support/reference.py``) make
 events that have arrived. Spark generates code, as it does for users.
 """
 
-import datetime as dt
 import os
 import re
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import chain
 
 import pyarrow.parquet as pq
@@ -20,8 +18,7 @@ from tests.conftest import NewLake
 from tests.support.histories import LANES, Outcome, Placed
 from tests.support.lake import Lake
 from tests.support.lanes import run_lanes, write_project
-from tests.support.records import Row
-from tests.support.stories import EMPLOYEE, FORMS, ORDER, STORIES, Batches, told
+from tests.support.stories import FORMS, STORIES, Batches, told
 
 BUILDS = 4
 (ORDERS,) = [lane for lane in LANES if lane.name == "everything"]
@@ -73,8 +70,8 @@ def contract(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Con
     # The late events of what arrives backwards have only each other's rows folded again.
     names = sorted(outcomes, key=lambda name: name[1] == "backwards")
     project = write_project(tmp_path_factory.mktemp("contract") / "project", [ORDERS])
-    lake = new_lake(project / "topics.toml", generates_code=True)
-    found = run_lanes(lake, project, {ORDERS: [outcomes[name] for name in names]})
+    lake = new_lake(project=project, generates_code=True)
+    found = run_lanes(lake, {ORDERS: [outcomes[name] for name in names]})
     wrong: dict[str, list[str]] = {}
     for difference in found[ORDERS.name]:
         story, way = names[difference.placed.number]
@@ -89,45 +86,6 @@ def test_story(name: str, contract: Contract) -> None:
     assert not texts, "\n\n".join(texts)
 
 
-def row_of(contract: Contract, story: str, key: int = 0) -> Row:
-    """The row of an order of a story that was told as it is."""
-    wide = contract.placed[story, "as it is"].key(key)
-    (row,) = [r for r in contract.lake.rows("silver.orders") if r["order_id"] == wide]
-    return row
-
-
-def test_insert_brings_every_column_in_its_type(contract: Contract) -> None:
-    row = row_of(contract, "insert")
-    expected = {
-        "op": "c",
-        "is_deleted": False,
-        "source_epoch": 0,
-        "carried_columns": [],
-        "customer_id": "ALFKI",
-        "order_date": dt.date(1997, 5, 19),
-        "required_date": dt.date(1997, 6, 16),
-        "shipped_date": None,
-        "employee": EMPLOYEE,
-        "products": '[{"product_id": 11}]',
-        "shipment": '{"freight": 58.17}',
-        "updated_at": dt.datetime(2026, 1, 1, 0, 0, 0, 500_000, tzinfo=dt.UTC),
-    }
-    assert {name: row[name] for name in expected} == expected
-    (line,) = [
-        line
-        for line in contract.lake.rows("silver.order_items")
-        if line["order_id"] == row["order_id"]
-    ]
-    amounts = [line[name] for name in ("unit_price", "quantity", "discount", "revenue")]
-    assert amounts == [Decimal(14), Decimal(12), Decimal(0), Decimal(168)]
-
-
-def test_deleted_row_has_no_values(contract: Contract) -> None:
-    row = row_of(contract, "delete")
-    assert (row["op"], row["is_deleted"], row["carried_columns"]) == ("d", True, [])
-    assert {row[name] for name in ORDER} == {None}
-
-
 @pytest.mark.parametrize(
     ("story", "is_known"),
     [("toasted_items_in_a_key_change", True), ("toasted_items_of_an_unknown_row", False)],
@@ -135,7 +93,10 @@ def test_deleted_row_has_no_values(contract: Contract) -> None:
 def test_carried_value_says_whether_it_is_known(
     story: str, is_known: bool, contract: Contract
 ) -> None:
-    (carried,) = row_of(contract, story, key=1)["carried_columns"]
+    """Of the order of a story that was told as it is."""
+    key = contract.placed[story, "as it is"].key(1)
+    (row,) = [r for r in contract.lake.rows("silver.orders") if r["order_id"] == key]
+    (carried,) = row["carried_columns"]
     assert (carried["column_name"], carried["is_known"]) == ("order_items", is_known)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from tests.conftest import NewLake
@@ -18,132 +19,35 @@ from tests.support.lake import Lake
 from tests.support.project import PROJECT, TICKIT
 from tests.support.records import Row
 
-# Of a model that unit tests replace: its columns are not those of a staging model.
-ORDER_ITEMS = {
-    **{"order_item_id": "string", "order_id": "int", "product_id": "int"},
-    **{"customer_id": "string", "unit_price": "decimal(12,4)", "quantity": "decimal(10,2)"},
-    **{"discount": "decimal(6,4)", "revenue": "decimal(20,4)", "is_deleted": "boolean"},
-    "source_lsn": "bigint",
-}
 ORDERS_HISTORY = """
 select *, 1 as version_number, timestamp'2024-01-01' as valid_from from staging.stg_orders
 """
 
-LINE: Row = {
-    **{"order_id": 1, "product_id": 11, "customer_id": "ALFKI", "is_deleted": False},
-    **{"unit_price": 14, "quantity": 12, "discount": 0, "revenue": 168},
-}
-INCOMPLETE: dict[str, Row] = {
-    "no product": {"product_id": None},
-    "no revenue": {"revenue": None},
-    "no quantity": {"quantity": None},
-    "quantity of 0": {"quantity": 0},
-    "no price": {"unit_price": None},
-    "price below 0": {"unit_price": -1},
-    "no discount": {"discount": None},
-    "discount below 0": {"discount": -0.5},
-    "discount above 1": {"discount": 1.5},
-}
-# What a row that is deleted must not keep.
-DATA = {
-    "orders": (
-        *("customer_id", "order_date", "required_date", "shipped_date", "order_items"),
-        *("products", "customer", "employee", "shipper", "shipment", "updated_at"),
-    ),
-    "order_items": ("customer_id", "unit_price", "quantity", "discount", "revenue"),
-    "customers": (
-        *("company_name", "contact_name", "contact_title", "address", "city", "region"),
-        *("postal_code", "country", "phone", "fax"),
-    ),
-    "products": (
-        *("product_name", "supplier_id", "category_id", "quantity_per_unit"),
-        *("unit_price", "units_in_stock", "units_on_order", "reorder_level"),
-        "discontinued",
-    ),
-}
+MADE_UP = yaml.safe_load(Path(__file__).with_name("wrong_rows.yml").read_text())
 
 
-def deleted(table: str, key: str) -> list[Row]:
-    """A row that kept nothing, one for each column that was kept, one that may be live."""
-    return [
-        {key: "empty", "is_deleted": True},
-        *(
-            {key: f"kept {name}", "is_deleted": True, name: LINE.get(name, "x")}
-            for name in DATA[table]
-        ),
-        {key: "unknown", "is_deleted": None},
-    ]
+def made_up(folder: Path) -> dict[str, list[Row]]:
+    """The rows of a project's tables.
+
+    Of deleted ones a row that kept nothing, one for each column that was kept, and one of
+    which it is not known.
+    """
+    if folder == TICKIT:
+        return dict(MADE_UP["tickit"])
+    found: dict[str, list[Row]] = MADE_UP["northwind"]
+    line = found["silver.order_items"][0]
+    for table, (key, *columns) in MADE_UP["deleted"].items():
+        found[f"silver.{table}"] += [
+            {key: "empty", "is_deleted": True},
+            *(
+                {key: f"kept {name}", "is_deleted": True, name: line.get(name, "x")}
+                for name in columns
+            ),
+            {key: "unknown", "is_deleted": None},
+        ]
+    return found
 
 
-ANSWER: Row = {"count_orders": 1, "count_items": 1, "total_quantity": 1, "revenue": 1}
-NORTHWIND: dict[str, list[Row]] = {
-    "silver.orders": [
-        {"order_id": "1", "is_deleted": False},
-        *deleted("orders", "order_id"),
-    ],
-    "silver.order_items": [
-        {**LINE, "order_item_id": "right"},
-        {**LINE, "order_item_id": "free", "unit_price": 0, "discount": 1, "revenue": 0},
-        *({**LINE, "order_item_id": key, **row} for key, row in INCOMPLETE.items()),
-        {**LINE, "order_item_id": "of no order", "order_id": 404},
-        {**LINE, "order_item_id": "of nobody", "customer_id": None},
-        *deleted("order_items", "order_item_id"),
-    ],
-    "silver.customers": [
-        {"customer_id": "live", "is_deleted": False, "company_name": "x"},
-        *deleted("customers", "customer_id"),
-    ],
-    "silver.products": [
-        {"product_id": "live", "is_deleted": False, "product_name": "x"},
-        *deleted("products", "product_id"),
-    ],
-    "silver.rejected_rows": [{"reason": "soon is no date"}, {"reason": "soon is no date"}],
-    "gold.revenue_by_customer": [
-        {"customer_id": "ALFKI", **ANSWER, "country": "Spain", "revenue_share": 0.9},
-        {"customer_id": "BONAP", **ANSWER, "country": "France", "revenue_share": 0},
-        {"customer_id": "CHOPS", **ANSWER, "country": "Italy", "revenue_share": 0},
-    ],
-    "gold.revenue_by_product": [{"revenue": 4, "total_quantity": 5, "revenue_share": 1.1}],
-    "gold.revenue_by_category": [{"revenue": 6, "total_quantity": 7, "revenue_share": 0.8}],
-    "gold.revenue_by_month": [{"revenue": 8, "count_orders": 9, "count_items": 10}],
-    "gold.revenue_by_employee": [{"revenue": 11, "count_orders": 12, "revenue_share": 2}],
-    "gold.late_shipments": [
-        {"late_shipment_id": "none", "late_share": 0},
-        {"late_shipment_id": "all", "late_share": 1},
-        {"late_shipment_id": "more than all", "late_share": 1.5},
-        {"late_shipment_id": "less than none", "late_share": -0.5},
-    ],
-    "staging.expected_revenue_by_customer": [
-        {"customer_id": "ALFKI", **ANSWER, "country": "Germany"},
-        {"customer_id": "BONAP", **ANSWER, "country": "France"},
-        {"customer_id": "DRACD", **ANSWER, "country": "Italy"},
-    ],
-}
-
-
-def totals(sales: int, tickets: int, revenue: int, commission: int) -> list[Row]:
-    """The row of a table of TICKIT's gold."""
-    names = ("count_sales", "tickets_sold", "revenue", "commission")
-    return [dict(zip(names, (sales, tickets, revenue, commission), strict=True))]
-
-
-TICKETS: dict[str, list[Row]] = {
-    "silver.tickit_sales": [
-        {"qtysold": 1, "pricepaid": 2, "commission": 3, "is_deleted": False},
-        {"qtysold": 4, "pricepaid": 5, "commission": 6, "is_deleted": False},
-        {"qtysold": 90, "pricepaid": 90, "commission": 90, "is_deleted": True},
-    ],
-    "gold.sales_by_event": totals(11, 12, 13, 14),
-    "gold.sales_by_category": totals(21, 22, 23, 24),
-    "gold.sales_by_venue": totals(31, 32, 33, 34),
-    "gold.sales_by_city": totals(41, 42, 43, 44),
-    "gold.sales_by_month": totals(51, 52, 53, 54),
-    "gold.best_buyers": [
-        {"count_sales": 61, "tickets_bought": 62, "total_paid": 63, "commission": 64}
-    ],
-    "gold.best_sellers": totals(71, 72, 73, 74),
-}
-MADE_UP = {PROJECT: NORTHWIND, TICKIT: TICKETS}
 # They enable every model and test.
 VARIABLES = {
     PROJECT: (
@@ -151,16 +55,6 @@ VARIABLES = {
         "cdc_lakehouse_recorded_events",
     ),
     TICKIT: ("tickit_unit_tests",),
-}
-# What of its rows is looked at, of each singular data test.
-LOOKED_AT = {
-    "assert_deleted_rows_hold_no_data": "table_name, row_key",
-    "assert_live_order_lines_are_complete": "order_item_id",
-    "assert_no_row_was_rejected": "*",
-    "assert_recorded_events_give_expected_answers": "customer_id, expected_customer_id",
-    "assert_revenue_adds_up": "inline(totals)",
-    "assert_shares_are_shares": "share_of",
-    "assert_ticket_sales_add_up": "inline(totals)",
 }
 # Those of columns that are not of a key, each with a wrong row above.
 OF_COLUMNS = {
@@ -235,7 +129,7 @@ def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
         for _, view, _ in lake.sql("show views in staging")
     }
     if folder == PROJECT:
-        views["silver.order_items"] = no_rows(ORDER_ITEMS)
+        views["silver.order_items"] = no_rows(MADE_UP["order_items"])
         views["silver.orders_history"] = ORDERS_HISTORY
     for name, node in manifest(staged)["nodes"].items():
         if name.startswith("model.") and node["schema"] == "gold":
@@ -246,7 +140,7 @@ def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
         lake.sql(f"create schema {layer}")
     for table, text in views.items():
         lake.sql(f"create view {table} as {text}")
-    for table, rows in MADE_UP[folder].items():
+    for table, rows in made_up(folder).items():
         described = lake.sql(f"describe {table}") if table in views else []
         types = {name: type for name, type, _ in described}
         lake.sql(f"create or replace view {table} as {query(rows, types)}")
@@ -278,9 +172,9 @@ def test_data_tests_find_the_wrong_rows(ran: Ran, snapshot: SnapshotAssertion) -
     """Each of them, those that are made up above."""
     nodes = ran.data["nodes"]
     ended = {test: nodes[test]["status"] for test in nodes if nodes[test]["kind"] == "test"}
-    found = {}
+    looked_at, found = MADE_UP["looked_at"], {}
     for test, sql in ran.tests.items():
-        rows = ran.lake.sql(f"select {LOOKED_AT[test]} from ({sql})")
+        rows = ran.lake.sql(f"select {looked_at[test]} from ({sql})")
         found[test] = [ended.pop(test), *sorted(", ".join(row) for row in rows)]
         assert len(found[test]) > 1
     assert found == snapshot

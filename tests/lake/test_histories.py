@@ -48,15 +48,10 @@ Lanes = tuple[Lane, ...]
 
 @dataclass
 class Built:
-    """What building some lanes led to.
+    """What building some lanes led to."""
 
-    Attributes:
-        differences: from the reference, by lane.
-        split: the lanes whose table has several file groups.
-    """
-
-    differences: Differences
-    split: set[str]
+    differences: Differences  # from the reference, by lane
+    split: set[str]  # the lanes whose table has several file groups
 
     def expect_equal(self, lane: Lane) -> None:
         """Fail with the smallest history of a lane that differs."""
@@ -146,10 +141,10 @@ def in_two_batches(outcome: Outcome) -> Outcome:
 def build(new_lake: NewLake, folder: Path, lanes: Lanes) -> Built:
     """Builds lanes of the stories and the histories of a fixed seed."""
     project = write_project(folder / "project", lanes)
-    lake = new_lake(project / "topics.toml")
+    lake = new_lake(project=project)
     fixed = fixed_outcomes()
     outcomes = {lane: [*map(in_two_batches, fixed[lane])] for lane in lanes}
-    found = run_lanes(lake, project, outcomes, refreshes=False)
+    found = run_lanes(lake, outcomes, refreshes=False)
     groups = {
         lane.name: lake.tables.file_groups(f"silver.{lane.silver_table}") for lane in lanes
     }

@@ -42,7 +42,7 @@ def play_seeds(new_lake: NewLake, folder: Path, seeds: list[int]) -> list[str]:
             else:
                 # No more than there are topics for, and of the newest seed.
                 outcomes[lane] = drawn
-    found = run_lanes(new_lake(project / "topics.toml"), project, outcomes)
+    found = run_lanes(new_lake(project=project), outcomes)
 
     def seed_of(lane: Lane, difference: Difference) -> str:
         if lane.at_most is not None:
@@ -95,5 +95,5 @@ def test_stories_alone(new_lake: NewLake, tmp_path: Path) -> None:
     (lane,) = [lane for lane in LANES if lane.name == "everything"]
     outcomes = {lane: stories()[lane][: len(ALONE)]}
     project = write_project(tmp_path / "project", [lane])
-    found = run_lanes(new_lake(project / "topics.toml"), project, outcomes)
+    found = run_lanes(new_lake(project=project), outcomes)
     assert not [str(wrong[0]) for wrong in found.values() if wrong]

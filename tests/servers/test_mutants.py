@@ -71,10 +71,10 @@ def first_difference(
     if mutant is not None:
         mutant.apply(project)
     told, drawn = stories(), draw_all(HISTORIES, SEED, JUDGES)
-    lake = new_lake(project / "topics.toml")
+    lake = new_lake(project=project)
     outcomes = {lane: [*told[lane], *drawn[lane]] for lane in JUDGES}
     try:
-        return next((found for _, found in differences(lake, project, outcomes)), None)
+        return next((found for _, found in differences(lake, outcomes)), None)
     except SparkDiedError:
         raise
     except AssertionError as failed:

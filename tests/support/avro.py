@@ -96,9 +96,3 @@ def container(schema: Schema, rows: list[Any]) -> bytes:
     header = encode({"type": "map", "values": "bytes"}, metadata)
     block = b"".join(encode(schema, row) for row in rows)
     return b"Obj\1" + header + SYNC + long(len(rows)) + long(len(block)) + block + SYNC
-
-
-def record(name: str, **fields: Schema) -> Schema:
-    """A schema of a record."""
-    described = [{"name": key, "type": schema} for key, schema in fields.items()]
-    return {"type": "record", "name": name, "namespace": "demo.orders", "fields": described}

@@ -10,7 +10,7 @@ undisturbed; this module keeps them, describes them, and puts them back.
 import json
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,55 +28,42 @@ _PASSING = re.compile(
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 # The point at which the work was done.
 END = "end"
-REQUESTED, IN_FLIGHT, COMPLETED = "requested", "inflight", "completed"
+REQUESTED, IN_FLIGHT, COMPLETED = STATES = ("requested", "inflight", "completed")
 
 
-# Of files, relative to the lake's folder.
-Paths = Collection[str]
+def instants_of(paths: Iterable[str]) -> dict[tuple[str, str], str]:
+    """How far each instant of each table is, by the table and the instant's time.
 
-
-def instants_of(paths: Paths) -> dict[tuple[str, str], str]:
-    """How far each instant of each table is, by the table and the instant's time."""
-    found: dict[tuple[str, str], set[str]] = {}
+    The paths are of files, relative to the lake's folder.
+    """
+    found: dict[tuple[str, str], str] = {}
     for path in paths:
-        match = _INSTANT.fullmatch(path)
-        if match:
+        if match := _INSTANT.fullmatch(path):
             layer, table, time, _, last = match.groups()
-            state = last if last in (REQUESTED, IN_FLIGHT) else COMPLETED
-            found.setdefault((f"{layer}.{table}", time), set()).add(state)
-    return {
-        instant: next(s for s in (COMPLETED, IN_FLIGHT, REQUESTED) if s in states)
-        for instant, states in found.items()
-    }
+            state = last if last in STATES else COMPLETED
+            key = (f"{layer}.{table}", time)
+            found[key] = max(state, found.get(key, state), key=STATES.index)
+    return found
 
 
-def unfinished(paths: Paths) -> set[str]:
+def unfinished(paths: Iterable[str]) -> set[str]:
     """The tables that have an instant which is not completed."""
     return {table for (table, _), state in instants_of(paths).items() if state != COMPLETED}
 
 
 @dataclass(frozen=True)
 class Image:
-    """What a kill at a point leaves.
+    """What a kill at a point leaves."""
 
-    Attributes:
-        point: what the process was about to do.
-        files: every file below the lake's folder and the SHA-256 of its content; a
-            folder's path ends with a slash.
-    """
-
-    point: str
+    point: str  # what the process was about to do
+    # every file below the lake's folder and the SHA-256 of its content; a folder's path
+    # ends with a slash
     files: dict[str, str] = field(repr=False)
 
     @cached_property
     def instants(self) -> dict[tuple[str, str], str]:
         """How far each instant of each table is."""
         return instants_of(self.files)
-
-    @property
-    def unfinished(self) -> set[str]:
-        """The tables that have an instant which is not completed."""
-        return unfinished(self.files)
 
     @cached_property
     def state(self) -> frozenset[tuple[str, str]]:
@@ -95,17 +82,14 @@ class Image:
 
 
 class Images:
-    """The images that a recorder took.
-
-    Attributes:
-        points: every point at which it looked, and the number of its image.
-        images: those that differ from the one before, in their order.
-    """
+    """The images that a recorder took."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         recorded = json.loads((folder / "images.json").read_text(encoding="utf-8"))
+        # Every point at which it looked, and the number of its image.
         self.points: list[tuple[str, int]] = recorded["points"]
+        # Those that differ from the one before, in their order.
         self.images = [Image(**image) for image in recorded["images"]]
 
     @property
@@ -127,27 +111,15 @@ class Images:
         stop = next(n for name, n in points if re.search(last, name) and n > start)
         return self.images[start:stop]
 
-    def committed(self) -> set[tuple[str, str]]:
-        """The instants that were completed between the first image and the last."""
-        before, after = self.images[0].instants, self.images[-1].instants
-        return {
-            instant
-            for instant, state in after.items()
-            if state == COMPLETED and before.get(instant) != COMPLETED
-        }
-
     def restore(self, image: Image, lake: Lake) -> None:
         """Put an image at the lake's place, instead of what is there."""
         lake.release()
         place = lake.root
-        for entry in list(place.iterdir()):
-            if entry.is_dir():
-                shutil.rmtree(entry)
-            else:
-                entry.unlink()
+        shutil.rmtree(place)
+        place.mkdir()
+        # A folder's path is before those of what is in it.
         for path, digest in sorted(image.files.items()):
             if path.endswith("/"):
-                (place / path).mkdir(parents=True, exist_ok=True)
+                (place / path).mkdir()
             else:
-                (place / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(self.folder / "contents" / digest, place / path)

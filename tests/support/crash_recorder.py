@@ -18,7 +18,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -36,65 +36,6 @@ IGNORED = ("derby.log", "ingest.lock", "dbt build.lock")
 _LEADING_COMMENTS = re.compile(r"^(\s*(/\*.*?\*/|--[^\n]*\n))*", re.DOTALL)
 # A file that changed this short before it was read may change again with the same time.
 RACY_NS = 50_000_000
-
-WATCHED_FILE_SYSTEM = """
-package tests;
-
-import java.io.IOException;
-import java.util.function.Consumer;
-import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.LocalFileSystem;
-import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.permission.FsPermission;
-import org.apache.hadoop.util.Progressable;
-
-public class WatchedFileSystem extends LocalFileSystem {
-    public static volatile Consumer listener = null;
-
-    private static synchronized void point(String operation, Path path) {
-        if (listener != null) {
-            listener.accept(operation + " " + path.toUri().getPath());
-        }
-    }
-
-    public FSDataOutputStream create(
-        Path path, FsPermission permission, boolean overwrite, int bufferSize,
-        short replication, long blockSize, Progressable progress
-    ) throws IOException {
-        point("create", path);
-        FSDataOutputStream out = super.create(
-            path, permission, overwrite, bufferSize, replication, blockSize, progress);
-        point("write", path);
-        return out;
-    }
-
-    public FSDataOutputStream createNonRecursive(
-        Path path, FsPermission permission, boolean overwrite, int bufferSize,
-        short replication, long blockSize, Progressable progress
-    ) throws IOException {
-        point("create", path);
-        FSDataOutputStream out = super.createNonRecursive(
-            path, permission, overwrite, bufferSize, replication, blockSize, progress);
-        point("write", path);
-        return out;
-    }
-
-    public boolean mkdirs(Path path) throws IOException {
-        point("mkdirs", path);
-        return super.mkdirs(path);
-    }
-
-    public boolean rename(Path path, Path target) throws IOException {
-        point("rename", path);
-        return super.rename(path, target);
-    }
-
-    public boolean delete(Path path, boolean recursive) throws IOException {
-        point("delete", path);
-        return super.delete(path, recursive);
-    }
-}
-"""
 
 
 class Recorder:
@@ -193,7 +134,10 @@ class Recorder:
         jvm = gateway.jvm
         self._java_pid = jvm.java.lang.ProcessHandle.current().pid()
         settings = context._jsc.hadoopConfiguration()
-        watched = _watched_class(gateway)
+        # Spark carries Janino, a compiler.
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cookFile(str(Path(__file__).with_name("WatchedFileSystem.java")))
+        watched = compiler.getClassLoader().loadClass("tests.WatchedFileSystem")
         # Hudi wraps the file system, and keeps the wrapper: that takes a new one, too.
         hudi_wrapper = "HoodieWrapperFileSystem"
         hudi = getattr(jvm.org.apache.hudi.hadoop.fs, hudi_wrapper)
@@ -244,14 +188,6 @@ class _Listener:
         implements = ("java.util.function.Consumer",)
 
 
-def _watched_class(gateway: Any) -> Any:
-    """Compile the file system; Spark carries Janino, a compiler."""
-    jvm = gateway.jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.cook(WATCHED_FILE_SYSTEM)
-    return compiler.getClassLoader().loadClass("tests.WatchedFileSystem")
-
-
 def _put_in_cache(gateway: Any, root: Any, settings: Any, system: Any) -> None:
     """Have every later ``FileSystem.get`` of a local path return this one."""
     java = gateway.jvm.java.lang
@@ -284,9 +220,3 @@ def _state(thread: Path) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return "X"
     return status.rpartition(") ")[2][0]
-
-
-def record(place: str, folder: str, work: Callable[..., Any], arguments: list[Any]) -> Any:
-    """Do some work on the lake at a place, and keep its images in a folder."""
-    with Recorder(Path(place), Path(folder)).recording():
-        return work(*arguments)

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from tests.support.crash_images import END, Image, Images
+from tests.support.crash_images import COMPLETED, END, STATES, Image, Images
 from tests.support.lake import Lake, SparkProcess
 from tests.support.records import UNAVAILABLE, Record, flattened, record
 from tests.support.small_project import (
     COLUMNS,
     MORE_COLUMNS,
-    TOPICS,
     add_gold,
     set_columns,
     small_project,
@@ -60,21 +59,13 @@ def content(lake: Lake, *layers: str) -> Content:
 
 @dataclass(frozen=True)
 class Work:
-    """Work that was done undisturbed, and recorded.
+    """Work that was done undisturbed, and recorded."""
 
-    Attributes:
-        lake: what it was done on.
-        images: what a kill would have left of it.
-        rerun: does it, with an assertion that it succeeds.
-        layers: those whose tables it writes.
-        expected: their content after it.
-    """
-
-    lake: Lake
-    images: Images
-    rerun: Callable[[], object]
-    layers: tuple[str, ...]
-    expected: Content
+    lake: Lake  # what it was done on
+    images: Images  # what a kill would have left of it
+    rerun: Callable[[], object]  # does it, with an assertion that it succeeds
+    layers: tuple[str, ...]  # those whose tables it writes
+    expected: Content  # their content after it
 
     def check_rerun(self) -> None:
         """Run it, on what is in the lake's place now, and compare."""
@@ -95,71 +86,60 @@ class Work:
     def check_enumeration(self) -> None:
         """Every commit has an image at each step, and the work one before and after it."""
         images = self.images.images
+        before, after = images[0].instants, images[-1].instants
         assert images[-1].point == END
-        assert not images[0].unfinished
-        assert not images[-1].unfinished
-        assert images[0].instants != images[-1].instants
-        for instant in self.images.committed():
-            states = {image.instants.get(instant) for image in images}
-            assert states >= {None, "requested", "inflight", "completed"}, instant
+        assert {*before.values(), *after.values()} == {COMPLETED}
+        assert after.keys() > before.keys()
+        for instant in after.keys() - before.keys():
+            assert {image.instants.get(instant) for image in images} >= {None, *STATES}
 
 
 def _record(
-    lake: Lake,
-    folder: Path,
-    command: str,
-    arguments: list[Any],
-    rerun: Callable[[], object],
-    *layers: str,
+    lake: Lake, folder: Path, rerun: Callable[[], object], *layers: str, ask: list[Any]
 ) -> Work:
     lake.release()  # it starts without a metastore open, as a new process does
-    answer = lake.spark.ask("record", str(folder), command, arguments)
+    answer = lake.spark.ask("record", str(folder), *ask)
     assert answer.get("success", answer.get("code") == 0), answer
-    expected = content(lake, *layers)
-    return Work(lake, Images(folder), rerun, layers, expected)
+    return Work(lake, Images(folder), rerun, layers, content(lake, *layers))
 
 
 def record_ingest(lake: Lake, folder: Path) -> Work:
     """Ingest what has landed in the lake, and keep what a kill would leave of it."""
     arguments = ["files", str(lake.landing), "--topics", str(lake.topics)]
-    return _record(lake, folder, "ingest", [arguments], partial(_ingest, lake), "bronze")
+    return _record(
+        lake, folder, partial(_ingest, lake), "bronze", ask=["ingest", [arguments]]
+    )
 
 
-def record_build(lake: Lake, folder: Path, project: Path, columns: dict[str, str]) -> Work:
-    """Build a small project with some columns, and keep what a kill would leave of it."""
+def record_build(lake: Lake, folder: Path, columns: dict[str, str]) -> Work:
+    """Build its small project with some columns, and keep what a kill would leave of it."""
     # One statement after the other: then it is the same at each run which one is next.
     run = ("run", "--threads", "1")
 
     def rerun() -> None:
-        set_columns(project, columns)
-        lake.dbt(*run, project=project)
+        set_columns(lake.project, columns)
+        lake.dbt(*run)
 
-    set_columns(project, columns)
+    set_columns(lake.project, columns)
     layers = ("bronze", "silver", "gold")
-    return _record(lake, folder, "dbt", [run, str(project)], rerun, *layers)
+    return _record(lake, folder, rerun, *layers, ask=["dbt", [run, str(lake.project)]])
 
 
 @dataclass(frozen=True)
 class SmallLake:
-    """Ingests and builds of one silver table and one of gold, recorded.
+    """Ingests and builds of one silver table and one of gold, recorded."""
 
-    Attributes:
-        ingests: of the first and of the second batch; the third is not recorded.
-        builds: the first, an increment, and one after a column was added to the model, as
-            far as asked for.
-    """
-
-    ingests: list[Work]
+    ingests: list[Work]  # of the first and of the second batch; the third is not recorded
+    # the first, an increment, and one after a column was added to the model, as far as
+    # asked for
     builds: list[Work]
 
 
 def small_lake(spark: SparkProcess, folder: Path, *, builds: int) -> SmallLake:
     """Make one, below a folder."""
-    topics = folder / "topics.toml"
-    topics.write_text(TOPICS)
-    lake = spark.new_lake(topics)
     project = small_project(folder / "project")
     add_gold(project)
+    lake = spark.new_lake(project=project)
     small = SmallLake([], [])
     for number, columns in enumerate((COLUMNS, COLUMNS, MORE_COLUMNS)[:builds]):
         lake.land(BATCHES[number])
@@ -167,8 +147,7 @@ def small_lake(spark: SparkProcess, folder: Path, *, builds: int) -> SmallLake:
             small.ingests.append(record_ingest(lake, folder / f"ingest-{number}"))
         else:
             _ingest(lake)
-        build = folder / f"build-{number}"
-        small.builds.append(record_build(lake, build, project, columns))
+        small.builds.append(record_build(lake, folder / f"build-{number}", columns))
     return small
 
 

@@ -7,15 +7,13 @@ are, and how the records travel.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any
-from unittest.mock import patch
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from hypothesis.internal.conjecture.providers import HypothesisProvider
 
+from tests.support.examples import examples
 from tests.support.records import (
     START_MS,
     UNAVAILABLE,
@@ -23,6 +21,7 @@ from tests.support.records import (
     Row,
     envelope,
     flattened,
+    position_at,
 )
 from tests.support.records import record as kafka_record
 from tests.support.reference import Event, Snapshot
@@ -52,35 +51,21 @@ ODD_DATE = "soon"
 
 @dataclass(frozen=True)
 class Lane:
-    """What may happen in the histories of one table.
+    """What may happen in the histories of one table."""
 
-    Attributes:
-        name: of the lane.
-        steps: the kinds of steps.
-        leaves_out: whether changes leave unchanged TOASTed values out.
-        is_late: whether records arrive in any order, and twice.
-        partitions: of the topic; None where no record has a position.
-        has_composite_key: whether the key is two columns.
-        connector: whose positions its records have; they count as LSNs do.
-        has_odd_values: whether the source has dates that are none.
-        has_clock: whether the source's clock stands still, and is set back.
-        is_logged: whether its table is merge-on-read.
-        is_refreshed: whether a full refresh rebuilds it between two increments.
-        at_most: how many histories, those with the most of the last kind of steps, whose
-            cost is their number's.
-    """
-
-    name: str
-    steps: tuple[str, ...]
-    leaves_out: bool = False
-    is_late: bool = False
-    partitions: int | None = 1
-    has_composite_key: bool = False
-    connector: str = "postgresql"
-    has_odd_values: bool = False
-    has_clock: bool = False
-    is_logged: bool = False
-    is_refreshed: bool = False
+    name: str  # of the lane
+    steps: tuple[str, ...]  # the kinds of steps
+    leaves_out: bool = False  # whether changes leave unchanged TOASTed values out
+    is_late: bool = False  # whether records arrive in any order, and twice
+    partitions: int | None = 1  # of the topic; None where no record has a position
+    has_composite_key: bool = False  # whether the key is two columns
+    connector: str = "postgresql"  # whose positions its records have; they count as LSNs do
+    has_odd_values: bool = False  # whether the source has dates that are none
+    has_clock: bool = False  # whether the source's clock stands still, and is set back
+    is_logged: bool = False  # whether its table is merge-on-read
+    is_refreshed: bool = False  # whether a full refresh rebuilds it between two increments
+    # how many histories, those with the most of the last kind of steps, whose cost is their
+    # number's
     at_most: int | None = None
 
     @property
@@ -158,19 +143,14 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """Steps, and the batch that each record arrives in.
+    """Steps, and the batch that each record arrives in."""
 
-    Attributes:
-        steps: in their order at the source.
-        spread: the batch of each record, again from the start where there are more.
-        repeats: records that arrive once more in another file: their number, and the batch.
-        form: ``flattened`` or ``envelope``.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # in their order at the source
+    # the batch of each record, again from the start where there are more
     spread: tuple[int, ...] = (0,)
+    # records that arrive once more in another file: their number, and the batch
     repeats: tuple[tuple[int, int], ...] = ()
-    form: str = "flattened"
+    form: str = "flattened"  # ``flattened`` or ``envelope``
 
 
 @st.composite
@@ -200,23 +180,7 @@ def histories(draw: st.DrawFn, lane: Lane) -> History:
 @cache
 def drawn(lane: Lane, count: int, seed_number: int) -> tuple[History, ...]:
     """Some histories of a lane; the same for the same seed."""
-    found: dict[History, None] = {}
-
-    @seed(seed_number)
-    @settings(
-        max_examples=count,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(histories(lane))
-    def collect(history: History) -> None:
-        found[history] = None
-
-    # It would draw numbers out of the modules that happen to be loaded, whatever the seed.
-    with patch.object(HypothesisProvider, "_maybe_draw_constant", return_value=None):
-        collect()
+    found = dict.fromkeys(examples(histories(lane), count, seed_number))
     if lane.at_most is None:
         return tuple(found)
 
@@ -228,25 +192,19 @@ def drawn(lane: Lane, count: int, seed_number: int) -> tuple[History, ...]:
 
 @dataclass
 class Outcome:
-    """A history as it came out.
+    """A history as it came out."""
 
-    Attributes:
-        batches: the events that each batch brings, in their order in the log.
-        rows: the source's rows in the end; None for an odd date.
-        lane: what its records are of.
-        history: what it was; None of a story that a test has written down.
-        form: ``flattened`` or ``envelope``; ``, bare`` where deletes have no row.
-        past: after each change the LSN, the time in milliseconds, and the source's rows.
-        snapshots: those that are said to be complete.
-    """
-
+    # the events that each batch brings, in their order in the log
     batches: list[list[Event]]
-    rows: dict[int, Row]
-    lane: Lane
+    rows: dict[int, Row]  # the source's rows in the end; None for an odd date
+    lane: Lane  # what its records are of
+    # what it was; None of a story that a test has written down
     history: History | None = None
+    # ``flattened`` or ``envelope``; ``, bare`` where deletes have no row
     form: str = "flattened"
+    # after each change the LSN, the time in milliseconds, and the source's rows
     past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()  # those that are said to be complete
 
     def arrived(self, batch: int) -> list[Event]:
         """The events that have arrived with a batch and those before it."""
@@ -561,6 +519,17 @@ class Placed:
         """Where its keys begin."""
         return 1_000_000 + self.number * KEYS_A_HISTORY
 
+    @property
+    def base(self) -> int:
+        """Where its LSNs and offsets begin."""
+        return self.number * LSNS_A_HISTORY
+
+    def position(self, lsn: float | None) -> str | None:
+        """The position of one of its LSNs."""
+        if lsn is None:
+            return None
+        return position_at(self.outcome.lane.connector, int(lsn) + self.base)
+
     def key(self, key: int) -> Any:
         """The key of a row in silver."""
         wide = self.first_key + key
@@ -575,14 +544,13 @@ class Placed:
                 yield self._marker(snapshot, number)
 
     def _marker(self, snapshot: Snapshot, number: int) -> Record:
-        base = self.number * LSNS_A_HISTORY
         row = {
             "id": f"{self.number}-{number}",
             "topic": self.topic(snapshot.topic),
             "bronze_table": self.outcome.lane.source_table,
             "row_count": snapshot.rows,
         }
-        value = flattened("r", row, snapshot.lsn + base, table="complete_snapshots")
+        value = flattened("r", row, snapshot.lsn + self.base, table="complete_snapshots")
         offset = self.number * 100 + number
         topic = self.outcome.lane.marker_topics[snapshot.epoch]
         return kafka_record({"id": row["id"]}, value, offset, topic)
@@ -592,14 +560,13 @@ class Placed:
         return f"{self.number}-{topic}" if self.outcome.lane.marker_topics else topic
 
     def _record(self, event: Event) -> Record:
-        base = self.number * LSNS_A_HISTORY
         wide = self.first_key + (event.key or 0)
         key = {"order_id": wide}
         if self.outcome.lane.has_composite_key:
             key["part"] = wide % 7
         row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
         row |= dict.fromkeys(sorted(event.untyped), ODD_DATE)
-        lsn = None if event.lsn is None else event.lsn + base
+        lsn = None if event.lsn is None else event.lsn + self.base
         lane, is_flat = self.outcome.lane, self.outcome.form.startswith("flattened")
         form: Any = flattened if is_flat and event.op != "t" else envelope
         is_bare = self.outcome.form.endswith("bare") and event.op == "d"
@@ -611,7 +578,7 @@ class Placed:
             row if not is_bare else key if is_flat else None,
             *(lsn, event.time, table, lane.connector),
         )
-        offset = None if event.offset is None else event.offset + base
+        offset = None if event.offset is None else event.offset + self.base
         # A record may come without a key, which the row has, too.
         has_key = lane.name != "everything" or is_bare or (event.offset or 0) % 7 != 3
         has_key &= event.op != "t"
@@ -625,19 +592,11 @@ class Placed:
         )
 
     def __str__(self) -> str:
-        lines = [f"lane {self.outcome.lane.name}, {self.outcome.history}"]
-        for number, batch in enumerate(self.outcome.batches):
+        outcome = self.outcome
+        lines = [f"lane {outcome.lane.name}, {outcome.history}"]
+        for number, batch in enumerate(outcome.batches):
             lines.append(f"  batch {number} brings")
             for event in batch:
-                where = f"{event.generation}/{event.partition}/{event.offset}"
-                values = " ".join(f"{k}={v}" for k, v in sorted(event.values.items()))
-                without = f" without {', '.join(sorted(event.missing))}" * bool(
-                    event.missing
-                )
-                lines.append(
-                    f"    {where:>7} {event.op} key {event.key} {event.epoch}@{event.lsn}"
-                    f" t {event.time - START_MS}{without} {values}"
-                    f"{' with an odd date' * bool(event.untyped)}"
-                )
-        lines.append(f"  the source ended as {self.outcome.rows}")
-        return "\n".join(lines)
+                said = ((each.name, getattr(event, each.name)) for each in fields(event))
+                lines.append("    " + " ".join(f"{n}={v}" for n, v in said if v))
+        return "\n".join([*lines, f"  the source ended as {outcome.rows}"])

@@ -238,6 +238,13 @@ class Lake:
         assert answer["success"], f"{answer['error']} {answer['said']} {failed}"
         return answer
 
+    def dbt_error(self, *arguments: str, project: Path | None = None) -> str:
+        """Run a dbt command that must fail; all that it reports."""
+        answer = self.try_dbt(*arguments, project=project)
+        assert not answer["success"]
+        nodes = [str(node["message"]) for node in answer["nodes"].values()]
+        return " ".join([str(answer["error"]), *answer["said"], *nodes])
+
     def try_dbt(self, *arguments: str, project: Path | None = None) -> dict[str, Any]:
         """Run a dbt command.
 

@@ -15,7 +15,6 @@ from tests.support.histories import (
     GENERATIONS,
     KEYS,
     LANES,
-    LSNS_A_HISTORY,
     NOTE,
     Lane,
     Outcome,
@@ -25,8 +24,18 @@ from tests.support.histories import (
 )
 from tests.support.lake import Lake
 from tests.support.project import PROJECT, write_rejected_rows
-from tests.support.records import START_MS, Row, position_at
-from tests.support.reference import NOWHERE, Period, Version, decided, fold, periods
+from tests.support.records import START_MS, Row
+from tests.support.reference import (
+    NOWHERE,
+    Event,
+    Period,
+    Values,
+    Version,
+    decided,
+    fold,
+    periods,
+)
+from tests.support.small_project import empty_project, write_model, write_staging
 
 MODELS = ("-s", "path:models")
 # Of the project itself, what the lane of everything needs.
@@ -44,76 +53,53 @@ WITH_HISTORY = (
     *("toast", "reads", "composite", "mixed", "truncated", "resynced", "added"),
     *("everything", "emptied", "read_again", "lost"),
 )
-STAGING = """{{{{ config(meta={{
-    'key': '{key}',{key_columns}
-    'columns': {{
-        'order_id': 'int',{part}
-        'customer_id': 'bpchar',
-        'shipped_date': 'date',
-        'employee': 'json',
-        'order_items': 'json',{added}
-    }},
-}}) }}}}
-
-{{{{ change_events(source('bronze', '{table}')) }}}}
-"""
-# In both, each insert goes to files of its own, so that an update has to find its row's.
-HISTORY = """{{{{ config(
-    materialized='cdc_merge', scd_type=2, unique_key='history_id',
-    tblproperties={{'hoodie.parquet.small.file.limit': '0'}}
-) }}}}
-
-select * from {{{{ ref('stg_{table}') }}}}
-"""
-SILVER = """{{{{ config(
-    unique_key='{key}',
-    tblproperties={{'type': '{type}', 'hoodie.parquet.small.file.limit': '0'}}
-) }}}}
-
-select * from {{{{ ref('stg_{table}') }}}}
-"""
+TYPES = {
+    "customer_id": "bpchar",
+    "shipped_date": "date",
+    **dict.fromkeys(("employee", "order_items", NOTE), "json"),
+}
+# Each insert goes to files of its own, so that an update has to find its row's.
+SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+# Rows by table, by key and by what tells the rows of a key apart.
+Rows = dict[Any, Row]
+Tables = dict[str, dict[Any, Rows]]
 
 
 def write_models(folder: Path, lane: Lane, columns: Sequence[str]) -> None:
     """Write the models of a lane, with some of its columns."""
-    is_composite = lane.has_composite_key
-    words = {
-        "key": key_column(lane),
-        "table": lane.source_table,
-        "part": "\n        'part': 'int'," if is_composite else "",
-        "key_columns": "\n    'key_columns': ['order_id', 'part']," * is_composite,
-        "added": f"\n        '{NOTE}': 'json'," if NOTE in columns else "",
-        "type": "mor" if lane.is_logged else "cow",
-    }
-    models = {"staging/stg_{}": STAGING, "silver/{}": SILVER}
+    table, key = lane.source_table, key_column(lane)
+    meta: dict[str, Any] = {"key": key, "columns": {"order_id": "int"}}
+    if lane.has_composite_key:
+        meta["key_columns"] = ["order_id", "part"]
+        meta["columns"]["part"] = "int"
+    meta["columns"] |= {name: TYPES[name] for name in columns}
+    write_staging(folder, f"stg_{table}", meta, table)
+    query = f"select * from {{{{ ref('stg_{table}') }}}}"
+    kind = {"type": "mor" if lane.is_logged else "cow"} | SMALL_FILES
+    write_model(folder, f"silver/{table}", query, unique_key=key, tblproperties=kind)
     if lane.name in WITH_HISTORY:
-        models |= {"silver/{}_history": HISTORY}
-    for name, text in models.items():
-        file = folder / f"models/{name.format(lane.source_table)}.sql"
-        file.write_text(text.format(**words))
+        settings: dict[str, Any] = {"materialized": "cdc_merge", "scd_type": 2}
+        settings |= {"unique_key": "history_id", "tblproperties": SMALL_FILES}
+        write_model(folder, f"silver/{table}_history", query, **settings)
 
 
 def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
     """A dbt project with one table for each lane, on the project's own macros."""
-    shutil.copytree(PROJECT / "macros", folder / "macros")
-    shutil.copytree(PROJECT / "profiles", folder / "profiles")
-    shutil.copy(PROJECT / "dbt_project.yml", folder)
-    (folder / "tests/dbt").mkdir(parents=True)
-    for name in ("staging", "silver"):
-        (folder / "models" / name).mkdir(parents=True)
-    tables = []
-    for lane in lanes:
-        tables.append({"name": lane.source_table})
-        if lane.name == "everything":
-            for name in OWN_MODELS:
-                own = name.replace("history/", "")
-                shutil.copy(PROJECT / "models" / name, folder / "models" / own)
-            continue
-        write_models(folder, lane, COLUMNS)
-    write_rejected_rows(folder / "models")
+    empty_project(folder)
+    tables = [lane.source_table for lane in lanes]
     if any(lane.marker_topics for lane in lanes):
-        tables.append({"name": "complete_snapshots"})
-    source = {"name": "bronze", "schema": "bronze", "tables": tables}
+        tables.append("complete_snapshots")
+    for lane in lanes:
+        for name in OWN_MODELS if lane.name == "everything" else ():
+            own = folder / "models" / name.replace("history/", "")
+            own.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(PROJECT / "models" / name, own)
+    for lane in lanes:
+        if lane.name != "everything":
+            write_models(folder, lane, COLUMNS)
+    write_rejected_rows(folder / "models")
+    named = [{"name": table} for table in tables]
+    source = {"name": "bronze", "schema": "bronze", "tables": named}
     # YAML takes JSON as it is.
     (folder / "models/sources.yml").write_text(json.dumps({"sources": [source]}))
     (folder / "topics.toml").write_text(_topics(lanes))
@@ -129,21 +115,24 @@ def _topics(lanes: Sequence[Lane]) -> str:
     lines: dict[str, list[str]] = {
         name: [f"[{name}]"] for name in ("topics", "epochs", "source_tables", "recreated")
     }
+
+    def add(name: str, table: str, epoch: int, recreated: str = "") -> None:
+        lines["topics"].append(f'"{name}" = "{table}"')
+        lines["epochs"].append(f'"{name}" = {epoch}')
+        lines["recreated"].append(f'"{name}" = [{recreated}]')
+
     for lane in lanes:
         count = lane.at_most if lane.marker_topics else None
         own = [""] if count is None else [f"{number}-" for number in range(count)]
         for epoch, topic in enumerate(lane.topics):
-            for name in [f'"{number}{topic}"' for number in own]:
-                lines["topics"].append(f'{name} = "{lane.source_table}"')
-                lines["epochs"].append(f"{name} = {epoch}")
+            for number in own:
                 is_new = "recreate" in lane.steps
-                lines["recreated"].append(f"{name} = [{times if is_new else ''}]")
-                if "truncate" in lane.steps:
-                    lines["source_tables"].append(f'{name} = ["{lane.source_table}_*"]')
+                add(number + topic, lane.source_table, epoch, times * is_new)
+            if "truncate" in lane.steps:
+                of_topic = f'"{topic}" = ["{lane.source_table}_*"]'
+                lines["source_tables"].append(of_topic)
         for epoch, topic in enumerate(lane.marker_topics):
-            lines["topics"].append(f'"{topic}" = "complete_snapshots"')
-            lines["epochs"].append(f'"{topic}" = {epoch}')
-            lines["recreated"].append(f'"{topic}" = []')
+            add(topic, "complete_snapshots", epoch)
     return "\n".join(line for part in lines.values() for line in (*part, ""))
 
 
@@ -153,13 +142,12 @@ def decisions(placed: dict[Lane, list[Placed]]) -> tuple[str, str]:
     Also of those to come: dbt parses the project again where variables differ.
     """
     points = {
-        f"{event.epoch}@{position_at(lane.connector, lsn)}": "apply"
-        for lane, of_lane in placed.items()
+        f"{event.epoch}@{each.position(event.lsn)}": "apply"
+        for of_lane in placed.values()
         for each in of_lane
         for batch in each.outcome.batches
         for event in batch
         if event.op == "t"
-        for lsn in [(event.lsn or 0) + each.number * LSNS_A_HISTORY]
     }
     return ("--vars", json.dumps({"cdc_lakehouse_truncates": points}))
 
@@ -171,16 +159,11 @@ def key_column(lane: Lane) -> str:
 
 @dataclass
 class Difference:
-    """A history whose rows are not what the reference has.
-
-    Attributes:
-        batch: the last that had arrived; their number for a full refresh after all.
-        texts: what differs.
-    """
+    """A history whose rows are not what the reference has."""
 
     placed: Placed
-    batch: int
-    texts: list[str]
+    batch: int  # the last that had arrived; their number for a full refresh after all
+    texts: list[str]  # what differs
 
     @property
     def size(self) -> tuple[int, int]:
@@ -197,288 +180,257 @@ class Difference:
 
 
 def run_lanes(
-    lake: Lake,
-    project: Path,
-    outcomes: dict[Lane, list[Outcome]],
-    *,
-    refreshes: bool = True,
+    lake: Lake, outcomes: dict[Lane, list[Outcome]], *, refreshes: bool = True
 ) -> dict[str, list[Difference]]:
-    """The first difference of each history that has one, by the lane's name.
-
-    Args:
-        lake: a lake whose topics file is the project's.
-        project: as ``write_project`` makes it, for these lanes.
-        outcomes: of the histories of each lane, all of as many batches.
-        refreshes: whether a full refresh follows.
-    """
+    """The first difference of each history that has one, by the lane's name."""
     found: dict[str, dict[int, Difference]] = {lane.name: {} for lane in outcomes}
-    for lane, difference in differences(lake, project, outcomes, refreshes=refreshes):
+    for lane, difference in differences(lake, outcomes, refreshes=refreshes):
         found[lane.name].setdefault(difference.placed.number, difference)
     return {name: list(by_number.values()) for name, by_number in found.items()}
 
 
 def differences(
-    lake: Lake,
-    project: Path,
-    outcomes: dict[Lane, list[Outcome]],
-    *,
-    refreshes: bool = True,
+    lake: Lake, outcomes: dict[Lane, list[Outcome]], *, refreshes: bool = True
 ) -> Iterator[tuple[Lane, Difference]]:
     """Deliver histories batch by batch, and compare every lane after each of them.
 
     After a full refresh of all every column is the one of the increments, also what a row
-    only remembers of its key. The arguments are those of ``run_lanes``.
+    only remembers of its key.
+
+    Args:
+        lake: a lake whose project is ``write_project``'s for these lanes.
+        outcomes: of the histories of each lane, all of as many batches.
+        refreshes: whether a full refresh follows.
     """
     placed = {
         lane: [Placed(number, each) for number, each in enumerate(of_lane)]
         for lane, of_lane in outcomes.items()
     }
     variables = decisions(placed)
-
-    def build(*options: str) -> None:
-        lake.dbt("run", *options, *variables, project=project)
-
     batches = max(len(o.batches) for of_lane in outcomes.values() for o in of_lane)
     refreshed = [lane for lane in placed if lane.is_refreshed]
-    for batch in range(batches + refreshes):
-        if batch < batches:
-            lake.land(
-                record
-                for of_lane in placed.values()
-                for each in of_lane
-                for record in each.records(batch)
-            )
-            ingested = lake.ingest()
-            assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
-            for lane in placed if batch == 1 else ():
-                if NOTE in lane.columns:
-                    write_models(project, lane, lane.columns)
-            build(*MODELS)
-        else:
-            before = {lane: _stored(lake, lane) for lane in placed}
-            build("--full-refresh", *MODELS)
-        for lane, of_lane in placed.items():
-            for difference in compare(lake, lane, of_lane, batch):
+
+    def compared(lanes: Iterable[Lane], batch: int) -> Iterator[tuple[Lane, Difference]]:
+        for lane in lanes:
+            for difference in compare(lake, lane, placed[lane], batch):
                 yield lane, difference
+
+    for batch in range(batches):
+        lake.land(
+            record
+            for of_lane in placed.values()
+            for each in of_lane
+            for record in each.records(batch)
+        )
+        ingested = lake.ingest()
+        assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
+        for lane in placed if batch == 1 else ():
+            if NOTE in lane.columns:
+                write_models(lake.project, lane, lane.columns)
+        lake.dbt("run", *MODELS, *variables)
+        yield from compared(placed, batch)
         # The next increment is one of a rebuilt table.
         if batch == 1 and batches > 2 and refreshed:
             models = [f"stg_{lane.source_table}+" for lane in refreshed]
-            build("--full-refresh", "-s", *models)
-            for lane in refreshed:
-                for difference in compare(lake, lane, placed[lane], batch):
-                    yield lane, difference
-    for lane, of_lane in placed.items() if refreshes else ():
-        changed = _refreshed_otherwise(before[lane], _stored(lake, lane))
+            lake.dbt("run", "--full-refresh", "-s", *models, *variables)
+            yield from compared(refreshed, batch)
+    if not refreshes:
+        return
+    before = {lane: stored(lake, lane) for lane in placed}
+    lake.dbt("run", "--full-refresh", *MODELS, *variables)
+    yield from compared(placed, batches)
+    for lane, of_lane in placed.items():
+        after = stored(lake, lane)
         for each in of_lane:
-            keys = [str(each.key(key)) for key in range(KEYS)]
-            if texts := [text for key in keys for text in changed.get(key, ())]:
+            texts = [
+                text
+                for table, of_table in before[lane].items()
+                if table != "order_items"  # a build from scratch knows no removed lines
+                for key in map(each.key, range(KEYS))
+                for text in _wrong(
+                    table,
+                    {at: _late(row) for at, row in after[table].get(key, {}).items()},
+                    {at: _late(row) for at, row in of_table.get(key, {}).items()},
+                )
+            ]
+            if texts:
                 yield lane, Difference(each, batches, texts)
+
+
+def _late(row: Row) -> Row:
+    """A row without what says when it arrived, which a full refresh may change."""
+    return {name: row[name] for name in row.keys() - {"ingested_at", "ingest_batch"}}
+
+
+def stored(lake: Lake, lane: Lane) -> Tables:
+    """What is in the tables of a lane."""
+    key = key_column(lane)
+    tables = {lane.silver_table: key}
+    if lane.name in WITH_HISTORY:
+        tables[f"{lane.silver_table}_history"] = "history_id"
+    if lane.name == "everything":
+        tables["order_items"] = "order_item_id"
+    found: Tables = {}
+    for table, place in tables.items():
+        of_table: dict[Any, Rows] = found.setdefault(table, {})
+        read = lake.merged_rows if lane.is_logged else lake.rows
+        for row in read(f"silver.{table}"):
+            of_key = of_table.setdefault(row[key], {})
+            assert row[place] not in of_key, f"{table}: {row[place]} has two rows"
+            of_key[row[place]] = row
+    return found
 
 
 def compare(
     lake: Lake, lane: Lane, placed: list[Placed], batch: int
 ) -> Iterator[Difference]:
     """The histories of a lane whose rows are not the reference's, up to a batch."""
-    rows = _by_key(lake, lane)
-    lines: dict[int, dict[str, Row]] = {}
-    if lane.name == "everything":
-        for line in lake.rows("silver.order_items"):
-            number = line["order_item_id"].removeprefix(f"{line['order_id']}-")
-            of_order = lines.setdefault(line["order_id"], {})
-            assert number not in of_order, "an order line has two rows"
-            of_order[number] = line
-    histories: dict[Any, list[Row]] = {}
-    if lane.name in WITH_HISTORY:
-        for version in _history(lake, lane).values():
-            histories.setdefault(version[key_column(lane)], []).append(version)
-    columns = lane.columns if batch else COLUMNS
+    found = stored(lake, lane)
     for each in placed:
-        arrived = decided(each.outcome.arrived(batch), each.outcome.applied(batch))
-        expected = fold(arrived, columns)
         texts: list[str] = []
-        for key in sorted(expected):
-            wide = each.key(key)
-            row = rows.pop(wide, None)
-            texts += _wrong_values(each, key, row, expected[key])
-            if row is not None and lane.name == "everything":
-                built = range(batch if batch < len(each.outcome.batches) else 0)
-                known = [_folded(each.outcome, number).get(key) for number in built]
-                wanted = [_lines_of(version) for version in (expected[key], *known)]
-                texts += _wrong_lines(key, expected[key], lines.get(wide, {}), *wanted)
-        if lane.name in WITH_HISTORY:
-            for key, of_key in sorted(periods(arrived, columns).items()):
-                found = histories.pop(each.key(key), [])
-                texts += _wrong_history(each, key, found, of_key)
+        for table, wanted in _expected(each, batch).items():
+            for key, rows in wanted.items():
+                of_key = found[table].pop(key, {})
+                plain = {place: _plain(row) for place, row in of_key.items()}
+                texts += _wrong(table, plain, rows)
         if texts:
             yield Difference(each, batch, texts)
-    assert not histories, f"{lane.name}: histories that no event is of: {histories}"
-    assert not rows, f"{lane.name}: rows that no event is of: {list(rows.values())[:2]}"
+    for table, rows_by_key in found.items():
+        assert not rows_by_key, f"{table}: rows that no event is of: {rows_by_key}"
 
 
-def _by_key(lake: Lake, lane: Lane) -> dict[Any, Row]:
-    read = lake.merged_rows if lane.is_logged else lake.rows
-    return {row[key_column(lane)]: row for row in read(f"silver.{lane.silver_table}")}
-
-
-Stored = tuple[dict[Any, Row], dict[Any, Row]]
-
-
-def _stored(lake: Lake, lane: Lane) -> Stored:
-    """A lane's rows, and the versions of its history."""
-    history = _history(lake, lane) if lane.name in WITH_HISTORY else {}
-    return _by_key(lake, lane), history
-
-
-def _history(lake: Lake, lane: Lane) -> dict[Any, Row]:
-    rows = lake.rows(f"silver.{lane.silver_table}_history")
-    assert len({row["history_id"] for row in rows}) == len(rows), "a version has two rows"
-    return {row["history_id"]: row for row in rows}
-
-
-def _wrong_history(
-    placed: Placed, key: int, rows: list[Row], expected: list[Period]
-) -> Iterator[str]:
-    base = placed.number * LSNS_A_HISTORY
-    connector = placed.outcome.lane.connector
-
-    def time(number: int | None) -> dt.datetime | None:
-        return None if number is None else dt.datetime.fromtimestamp(number / 1000, dt.UTC)
-
-    def position(lsn: float | None) -> str | None:
-        return None if lsn is None else position_at(connector, int(lsn) + base)
-
-    rows = sorted(rows, key=lambda row: row["version_number"])
-    if len(rows) != len(expected):
-        yield f"history of key {key}: {len(rows)} versions, not {len(expected)}: {rows}"
+def _wrong(table: str, found: Rows, wanted: Rows) -> Iterator[str]:
+    """Where rows of one key are not as wanted; they may have more columns."""
+    if found.keys() != wanted.keys():
+        yield f"{table} has {[*found.values()]}, not {[*wanted]}"
         return
-    for number, (row, period) in enumerate(zip(rows, expected, strict=True), start=1):
-        wanted: Row = {
-            "history_id": f"{placed.key(key)}#{number}",
-            "version_number": number,
-            "op": period.began.op,
-            "valid_from": time(period.valid_from),
-            "valid_to": time(period.valid_to),
-            "is_current": period.valid_to is None,
-            "from_epoch": period.from_epoch,
-            "from_position": position(period.from_lsn),
-            "to_epoch": period.to_epoch,
-            "to_position": position(period.to_lsn),
-            **{name: _in_silver(name, value) for name, value in period.values.items()},
-        }
-        if period.began.op != "d":
-            wanted["untyped_columns"] = sorted(period.began.untyped)
-        for name, value in wanted.items():
-            if row[name] != value:
-                yield (
-                    f"history of key {key}, version {number}:"
-                    f" {name} is {row[name]!r}, not {value!r}"
-                )
-        if (row["cdc_state"] is None) == (number == len(rows)):
-            yield f"history of key {key}, version {number}: {row['cdc_state']!r}"
+    for place, row in wanted.items():
+        for name, value in row.items():
+            if (is_now := found[place][name]) != value:
+                yield f"{table} {place}: {name} is {is_now!r}, not {value!r}"
 
 
-def _refreshed_otherwise(before: Stored, after: Stored) -> dict[str, list[str]]:
-    """What a full refresh changed of rows and of versions, by the key."""
-    found: dict[str, list[str]] = {}
-    for old, new in zip(before, after, strict=True):
-        for place in old.keys() | new.keys():
-            was, is_now = old.get(place, {}), new.get(place, {})
-            for name in (was.keys() | is_now.keys()) - {"ingested_at", "ingest_batch"}:
-                if was.get(name) != is_now.get(name):
-                    text = f"{name} was {was.get(name)!r} and is {is_now.get(name)!r}"
-                    key = str(place).partition("#")[0]
-                    found.setdefault(key, []).append(f"{place}: {text}")
+def _plain(row: Row) -> Row:
+    """A row in values that the reference has, too."""
+    found = {n: float(v) if isinstance(v, Decimal) else v for n, v in row.items()}
+    entries = row.get("carried_columns") or ()
+    found["carried_columns"] = {entry["column_name"] for entry in entries}
+    found["has_state"] = row.get("cdc_state") is not None
     return found
 
 
-def _wrong_values(
-    placed: Placed, key: int, row: Row | None, expected: Version
-) -> Iterator[str]:
-    if row is None:
-        yield f"key {key}: no row"
-        return
-    event = expected.event
-    base = placed.number * LSNS_A_HISTORY
+def _expected(placed: Placed, batch: int) -> Tables:
+    """What the reference has in the tables of a history after a batch, of some columns."""
+    outcome, lane = placed.outcome, placed.outcome.lane
+    columns = lane.columns if batch else COLUMNS
+
+    def events(batch: int) -> list[Event]:
+        return decided(outcome.arrived(batch), outcome.applied(batch))
+
+    rows = {placed.key(k): row for k, row in fold(events(batch), columns).items()}
+    found: Tables = {
+        lane.silver_table: {key: {key: _row(placed, row)} for key, row in rows.items()}
+    }
+    if lane.name in WITH_HISTORY:
+        found[f"{lane.silver_table}_history"] = {
+            placed.key(key): _versions(placed, key, of_key)
+            for key, of_key in periods(events(batch), columns).items()
+        }
+    if lane.name == "everything":
+        # A line that an earlier build had stays, marked, without its values.
+        built = range(batch if batch < len(outcome.batches) else 0)
+        known = [row for each in built for row in fold(events(each), columns).values()]
+        found["order_items"] = {
+            key: _lines(
+                key, row, [each for each in known if placed.key(each.event.key) == key]
+            )
+            for key, row in rows.items()
+        }
+    return found
+
+
+def _row(placed: Placed, version: Version) -> Row:
+    event, connector = version.event, placed.outcome.lane.connector
+    is_known = version.lsn > NOWHERE
     wanted: Row = {
         "op": event.op,
-        "is_deleted": expected.is_deleted,
+        "is_deleted": version.is_deleted,
         "source_epoch": event.epoch,
-        "kafka_offset": None if event.offset is None else event.offset + base,
-        "untyped_columns": None if expected.is_deleted else sorted(event.untyped),
-        "changed_at": dt.datetime.fromtimestamp(event.time / 1000, dt.UTC),
-        **{name: _in_silver(name, value) for name, value in expected.values.items()},
+        "source_position": placed.position(version.lsn if is_known else None),
+        "kafka_offset": None if event.offset is None else event.offset + placed.base,
+        "untyped_columns": None if version.is_deleted else sorted(event.untyped),
+        "changed_at": _time(event.time),
+        "carried_columns": version.carried,
+        **_values(version.values),
     }
-    connector = placed.outcome.lane.connector
     if not event.is_read:
-        lsn = (event.lsn or 0) + base
-        wanted["source_lsn"] = lsn if connector == "postgresql" else None
-    is_known = expected.lsn > NOWHERE
-    wanted["source_position"] = (
-        position_at(connector, int(expected.lsn) + base) if is_known else None
-    )
-    for name, value in wanted.items():
-        if row[name] != value:
-            yield f"key {key}: {name} is {row[name]!r}, not {value!r}"
-    carried = {entry["column_name"] for entry in row["carried_columns"]}
-    if carried != expected.carried:
-        yield f"key {key}: carried {sorted(carried)}, not {sorted(expected.carried)}"
+        has_lsn = connector == "postgresql"
+        wanted["source_lsn"] = (event.lsn or 0) + placed.base if has_lsn else None
+    return wanted
 
 
-def _folded(outcome: Outcome, batch: int) -> dict[int, Version]:
-    events = decided(outcome.arrived(batch), outcome.applied(batch))
-    return fold(events, outcome.lane.columns)
+def _versions(placed: Placed, key: int, expected: list[Period]) -> Rows:
+    found: Rows = {}
+    for number, period in enumerate(expected, start=1):
+        wanted: Row = {
+            "version_number": number,
+            "op": period.began.op,
+            "valid_from": _time(period.valid_from),
+            "valid_to": _time(period.valid_to),
+            "is_current": period.valid_to is None,
+            "from_epoch": period.from_epoch,
+            "from_position": placed.position(period.from_lsn),
+            "to_epoch": period.to_epoch,
+            "to_position": placed.position(period.to_lsn),
+            "has_state": number == len(expected),
+            **_values(period.values),
+        }
+        if period.began.op != "d":
+            wanted["untyped_columns"] = sorted(period.began.untyped)
+        found[f"{placed.key(key)}#{number}"] = wanted
+    return found
 
 
-def _lines_of(version: Version | None) -> dict[str, Row]:
+def _lines(order: Any, version: Version, known: list[Version]) -> Rows:
+    names = ("unit_price", "quantity", "discount", "revenue", "customer_id")
+    removed = {"is_deleted": True} | dict.fromkeys(names)
+    found: Rows = {
+        f"{order}-{number}": removed | {"product_id": line["product_id"]}
+        for each in known
+        for number, line in _products(each).items()
+    }
+    for number, line in _products(version).items():
+        price = line["unit_price"] * line["quantity"] * (1 - line["discount"])
+        found[f"{order}-{number}"] = {
+            **{name: round(value, 4) for name, value in line.items()},
+            "is_deleted": False,
+            "revenue": round(price, 4),
+            "customer_id": _values(version.values)["customer_id"],
+        }
+    return found
+
+
+def _products(version: Version) -> Rows:
     """The lines of an order, by product; a second line of it has another name."""
-    text = version and version.values["order_items"]
-    found: dict[str, Row] = {}
-    for line in json.loads(text or "null") or ():
+    found: Rows = {}
+    for line in json.loads(version.values["order_items"] or "null") or ():
         name = str(line["product_id"])
         found[f"{name}#2" if name in found else name] = line
     return found
 
 
-def _wrong_lines(
-    key: int,
-    expected: Version,
-    lines: dict[str, Row],
-    wanted: dict[str, Row],
-    *known: dict[str, Row],
-) -> Iterator[str]:
-    """Also of lines that an earlier build had: they stay, marked, without their values."""
-    removed = {number for each in known for number in each} - wanted.keys()
-    if wanted.keys() | removed != lines.keys():
-        yield f"key {key}: lines {sorted(lines)}, not {sorted(wanted)} and {removed}"
-        return
-    for number, row in lines.items():
-        line = wanted.get(number, dict.fromkeys(("unit_price", "quantity", "discount")))
-        values: Row = {
-            **{name: value and round(value, 4) for name, value in line.items()},
-            "order_item_id": f"{row['order_id']}-{number}",
-            "product_id": int(number.removesuffix("#2")),
-            "is_deleted": number in removed,
-            "customer_id": None,
-            "revenue": None,
-        }
-        if number in wanted:
-            price = line["unit_price"] * line["quantity"] * (1 - line["discount"])
-            values["revenue"] = round(price, 4)
-            values["customer_id"] = _in_silver(
-                "customer_id", expected.values["customer_id"]
-            )
-        for name, value in values.items():
-            found = float(row[name]) if isinstance(row[name], Decimal) else row[name]
-            if found != value:
-                yield f"key {key}, line {number}: {name} is {found!r}, not {value!r}"
+def _time(number: int | None) -> dt.datetime | None:
+    return None if number is None else dt.datetime.fromtimestamp(number / 1000, dt.UTC)
 
 
-def _in_silver(name: str, value: Any) -> Any:
-    if name == "shipped_date" and value is not None:
-        return dt.date(1970, 1, 1) + dt.timedelta(days=value)
-    if name == "customer_id" and value is not None:
-        return value.rstrip(" ")  # it is declared as bpchar
-    return value
+def _values(values: Values) -> Row:
+    """Values as silver has them."""
+    found = dict(values)
+    if (day := found["shipped_date"]) is not None:
+        found["shipped_date"] = dt.date(1970, 1, 1) + dt.timedelta(days=day)
+    if found["customer_id"] is not None:
+        found["customer_id"] = found["customer_id"].rstrip(" ")  # it is declared as bpchar
+    return found
 
 
 def draw_all(

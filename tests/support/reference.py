@@ -39,42 +39,26 @@ NOWHERE = float("-inf")
 
 @dataclass(frozen=True)
 class Event:
-    """A delivered change event.
+    """A delivered change event."""
 
-    Attributes:
-        key: of the row.
-        op: c, u, d or r; or t of a truncate, which is of no key.
-        lsn: its position; None of a read of an incremental snapshot.
-        time: when the source made the change, in milliseconds.
-        values: of the columns that it brings; nothing of a delete.
-        missing: the columns that it does not bring.
-        partition: of Kafka's; None where the position is unknown.
-        offset: in the partition; None where it is unknown.
-        epoch: of the source.
-        generation: of the topic; a higher one was delivered later.
-        topic: that it came in, of which its partition is one.
-        table: at the source; "" where the event does not say.
-        behind: of a read the highest position of a truncate that it was taken after.
-        is_gone: whether a complete snapshot lacked the row: a read of none.
-        event_id: tells two events apart that have no position.
-        untyped: the columns whose value their type cannot hold: None in ``values``.
-    """
-
-    key: Any
-    op: str
-    lsn: int | None
-    time: int
+    key: Any  # of the row
+    op: str  # c, u, d or r; or t of a truncate, which is of no key
+    lsn: int | None  # its position; None of a read of an incremental snapshot
+    time: int  # when the source made the change, in milliseconds
+    # of the columns that it brings; nothing of a delete
     values: Values = field(default_factory=dict, hash=False)
-    missing: frozenset[str] = frozenset()
-    partition: int | None = 0
-    offset: int | None = None
-    epoch: int = 0
-    generation: int = 0
-    topic: str = ""
-    table: str = ""
+    missing: frozenset[str] = frozenset()  # the columns that it does not bring
+    partition: int | None = 0  # of Kafka's; None where the position is unknown
+    offset: int | None = None  # in the partition; None where it is unknown
+    epoch: int = 0  # of the source
+    generation: int = 0  # of the topic; a higher one was delivered later
+    topic: str = ""  # that it came in, of which its partition is one
+    table: str = ""  # at the source; "" where the event does not say
+    # of a read the highest position of a truncate that it was taken after
     behind: float = NOWHERE
-    is_gone: bool = False
-    event_id: str = ""
+    is_gone: bool = False  # whether a complete snapshot lacked the row: a read of none
+    event_id: str = ""  # tells two events apart that have no position
+    # the columns whose value their type cannot hold: None in ``values``
     untyped: frozenset[str] = frozenset()
 
     @property
@@ -110,21 +94,14 @@ class Event:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A snapshot that read every row of a topic's table.
+    """A snapshot that read every row of a topic's table."""
 
-    Attributes:
-        topic: of its reads.
-        epoch: of the source.
-        lsn: of its reads.
-        rows: how many reads a marker counts; 0 where a person says that it is complete.
-        batch: that the marker arrives in.
-    """
-
-    topic: str
-    epoch: int
-    lsn: int
+    topic: str  # of its reads
+    epoch: int  # of the source
+    lsn: int  # of its reads
+    # how many reads a marker counts; 0 where a person says that it is complete
     rows: int = 0
-    batch: int = 0
+    batch: int = 0  # that the marker arrives in
 
     @property
     def point(self) -> tuple[int, int]:
@@ -139,18 +116,12 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Version:
-    """A key's row.
+    """A key's row."""
 
-    Attributes:
-        event: the newest.
-        values: of every column; None of all of them where the row is deleted.
-        carried: the columns whose value another event brought, or none so far.
-        lsn: the highest that is known of it: of a read that of the changes before it, too.
-    """
-
-    event: Event
-    values: Values
-    carried: frozenset[str]
+    event: Event  # the newest
+    values: Values  # of every column; None of all of them where the row is deleted
+    carried: frozenset[str]  # the columns whose value another event brought, or none so far
+    # the highest that is known of it: of a read that of the changes before it, too
     lsn: float = NOWHERE
 
     @property
@@ -161,27 +132,16 @@ class Version:
 
 @dataclass(frozen=True)
 class Period:
-    """A time during which a key's row had the same values.
+    """A time during which a key's row had the same values."""
 
-    Attributes:
-        began: the event that it began with.
-        values: of every column; None of all of them where no row is known.
-        valid_from: when it began, in milliseconds.
-        valid_to: when it ended; None of a row that still is.
-        from_lsn: the position where it began; None where none is known.
-        to_lsn: where it ended.
-        from_epoch: of the source, where it began.
-        to_epoch: where it ended.
-    """
-
-    began: Event
-    values: Values
-    valid_from: int
-    valid_to: int | None = None
-    from_lsn: float | None = None
-    to_lsn: float | None = None
-    from_epoch: int = 0
-    to_epoch: int | None = None
+    began: Event  # the event that it began with
+    values: Values  # of every column; None of all of them where no row is known
+    valid_from: int  # when it began, in milliseconds
+    valid_to: int | None = None  # when it ended; None of a row that still is
+    from_lsn: float | None = None  # the position where it began; None where none is known
+    to_lsn: float | None = None  # where it ended
+    from_epoch: int = 0  # of the source, where it began
+    to_epoch: int | None = None  # where it ended
 
 
 def periods(events: Iterable[Event], columns: Iterable[str]) -> dict[Any, list[Period]]:

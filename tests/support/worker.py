@@ -28,7 +28,7 @@ from cdc_lakehouse.dbt import plugin
 from cdc_lakehouse.spark.metastore import metastore
 from cdc_lakehouse.spark.session import spark_session
 from tests.support import kafka
-from tests.support.crash_recorder import record
+from tests.support.crash_recorder import Recorder
 from tests.support.parser import run_classify, run_decode
 from tests.support.project import PROJECT
 
@@ -180,7 +180,8 @@ def set_properties(properties: dict[str, str | None]) -> None:
 def record_images(folder: str, command: str, arguments: list[Any]) -> Any:
     """Run another command and keep in a folder what a kill would leave at each point."""
     spark_session()
-    return record(os.environ["LAKE_ROOT"], folder, COMMANDS[command], arguments)
+    with Recorder(Path(os.environ["LAKE_ROOT"]), Path(folder)).recording():
+        return COMMANDS[command](*arguments)
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
