@@ -21,27 +21,8 @@ from tests.support.records import Record, flattened, record
 from tests.support.small_project import add_gold, set_columns, small_project, write_model
 
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "freight": "int"}
-SIZES = """
-select {} from {{{{ ref('orders') }}}}
-where {{{{ 'true' if not reads_increment() else arrived_in_this_run('orders') }}}}
-"""
-LOG = """
-select order_id, freight from {{ ref('orders') }}
-{% if is_incremental() %}
-    where order_id not in (select order_id from {{ this }})
-{% endif %}
-"""
+MODELS = tomllib.loads(Path(__file__).with_name("materializations.toml").read_text())
 APPENDS = {"materialized": "incremental", "incremental_strategy": "append"}
-CONTRACT = """
-models:
-  - name: sizes
-    config:
-      contract:
-        enforced: true
-    columns:
-      - {{name: order_id, data_type: int}}
-      - {{name: freight, data_type: {type}}}
-"""
 
 
 def order(offset: int, op: str, key: int, **row: Any) -> Record:
@@ -53,7 +34,12 @@ def order(offset: int, op: str, key: int, **row: Any) -> Record:
 def set_sizes(lake: Lake, columns: str, **settings: Any) -> None:
     """Have the model ``sizes`` select some columns, with some settings."""
     settings["unique_key"] = "order_id"
-    write_model(lake.project, "silver/sizes", SIZES.format(columns), **settings)
+    write_model(
+        lake.project,
+        "silver/sizes",
+        MODELS["sizes"].replace("COLUMNS", columns),
+        **settings,
+    )
 
 
 def ingest(lake: Lake, *events: Record) -> None:
@@ -74,7 +60,7 @@ def built(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     set_columns(project, COLUMNS)
     set_sizes(lake, "order_id, freight, ingest_batch")
     add_gold(project)
-    write_model(project, "log", LOG, file_format="parquet", **APPENDS)
+    write_model(project, "log", MODELS["log"], file_format="parquet", **APPENDS)
 
     def found() -> tuple[dict[int, Any], dict[str, int]]:
         """The freights, which both silver tables have, and the rows of gold."""
@@ -129,10 +115,10 @@ def test_contract_and_changes_of_columns(built: Lake) -> None:
     lake = built
     contract = lake.project / "models" / "silver" / "sizes.yml"
     set_sizes(lake, "order_id, freight")
-    contract.write_text(CONTRACT.format(type="string"))
+    contract.write_text(MODELS["contract"].replace("TYPE", "string"))
     assert "freight" in lake.dbt_error("run", "--full-refresh", "-s", "sizes")
     assert freights(lake)[1] == 13
-    contract.write_text(CONTRACT.format(type="int"))
+    contract.write_text(MODELS["contract"].replace("TYPE", "int"))
     lake.dbt("run", "--full-refresh", "-s", "sizes")
     assert freights(lake)[1] == 12
     contract.unlink()
@@ -222,16 +208,6 @@ def test_wider_number_reaches_a_table_while_it_is_read(built: Lake) -> None:
     assert lake.sql("select max(freight) from silver.orders") == [[str(large)]]
 
 
-OTHER_SOURCES = """
-sources:
-  - name: others
-    schema: default
-    tables:
-      - name: prices
-      - name: hudi_prices
-"""
-
-
 @pytest.mark.thorough
 def test_tables_follow_what_they_read(
     new_lake: NewLake, tmp_path: Path, snapshot: SnapshotAssertion
@@ -243,27 +219,26 @@ def test_tables_follow_what_they_read(
     where all that a model reads is known to be the same. A view's new text takes a full
     refresh of silver.
     """
-    models = tomllib.loads(Path(__file__).with_name("materializations.toml").read_text())
     project = small_project(tmp_path / "project")
     lake = new_lake(project=project)
     set_columns(project, COLUMNS)
     seed = project / "seeds/rates.csv"
     seed.parent.mkdir()
-    (project / "models/others.yml").write_text(OTHER_SOURCES)
-    for name, text in models["read"].items():
+    (project / "models/others.yml").write_text(MODELS["other_sources"])
+    for name, text in MODELS["read"].items():
         settings = {"unique_key": "order_id", "full_refresh": name == "told"}
         write_model(project, f"gold/reads_{name}", text, **settings)
-    for kind, of_kind in models["through"].items():
+    for kind, of_kind in MODELS["through"].items():
         for name, text in of_kind.items():
             stored = "hudi" if name == "a_hudi_table" else "parquet"
             write_model(
                 project, f"gold/{name}", text, materialized=kind, file_format=stored
             )
-    merged = {name: models["read"][name] for name in models["merges"]}
+    merged = {name: MODELS["read"][name] for name in MODELS["merges"]}
     merged["merged_seed"] = "select order_id, freight from {{ ref('merges_seed') }}"
     for name, text in merged.items():
         write_model(project, f"silver/merges_{name}", text, unique_key="order_id")
-    tables = [f"gold.reads_{name}" for name in models["read"]]
+    tables = [f"gold.reads_{name}" for name in MODELS["read"]]
     tables += [f"silver.merges_{name}" for name in merged]
     found: dict[str, list[Any]] = {table: [] for table in tables}
 
@@ -286,7 +261,7 @@ def test_tables_follow_what_they_read(
     seed.write_text("rate\n3\n")
     lake.sql("insert overwrite prices select 6 as price")
     lake.sql("update hudi_prices set price = 6")
-    view = models["through"]["view"]["a_view"].replace(
+    view = MODELS["through"]["view"]["a_view"].replace(
         "freight", "freight + 100 as freight"
     )
     write_model(project, "gold/a_view", view, materialized="view")
@@ -301,22 +276,10 @@ def test_tables_follow_what_they_read(
     } == snapshot
 
 
-CHILDREN = """
-{{ child_rows(
-    ref('orders'),
-    array='customer',
-    elements={'port': 'string', 'tons': 'decimal(6, 1)', 'at': 'struct<dock: int>'},
-    id='stop_id',
-    key=['order_id', 'port'],
-    computed={'kilos': 'cast(tons * 1000 as int)'},
-) }}
-"""
-
-
 def test_children_of_an_array(new_lake: NewLake, tmp_path: Path) -> None:
     """Of a table and an array of one's own: what is taken out of the array is marked."""
     project = small_project(tmp_path / "project")
-    write_model(project, "silver/stops", CHILDREN, unique_key="stop_id")
+    write_model(project, "silver/stops", MODELS["children"], unique_key="stop_id")
     lake = new_lake(project=project)
     stops = [{"port": "Oslo", "tons": 1.5, "at": {"dock": 7}}, {"port": "Riga", "tons": 2}]
     again = [{"port": "Riga", "tons": 3}, {"port": "Riga", "tons": 4}]
