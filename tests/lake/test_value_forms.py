@@ -13,9 +13,8 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.project import write_rejected_rows
 from tests.support.records import Record, Row, envelope, flattened, record
-from tests.support.small_project import STAGING, set_columns, small_project
+from tests.support.small_project import set_columns, small_project, write_staging
 
 # What the connector sends for a value that it lacks, and its bytes as Java has them.
 PLACEHOLDER = """it's "né\\\\" sent"""
@@ -97,17 +96,11 @@ def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     project = small_project(tmp_path_factory.mktemp("forms") / "project")
     set_columns(project, COLUMNS)
     # The same by a key that has a number.
-    meta = {
-        "key": "order_ref",
-        "key_columns": ["order_id", "amount"],
-        "columns": {"order_id": "int", "amount": COLUMNS["amount"]},
-    }
-    staging = project / "models/staging/stg_orders_by_amount.sql"
-    staging.write_text(STAGING.format(meta=meta))
-    meta = {"key": "gross", "columns": {"gross": COLUMNS["gross"]}}
-    staging = project / "models/staging/stg_orders_by_gross.sql"
-    staging.write_text(STAGING.format(meta=meta))
-    write_rejected_rows(project / "models")
+    amount, gross = ({name: COLUMNS[name]} for name in ("amount", "gross"))
+    meta: dict[str, Any] = {"key": "order_ref", "key_columns": ["order_id", "amount"]}
+    meta["columns"] = {"order_id": "int", **amount}
+    write_staging(project, "stg_orders_by_amount", meta)
+    write_staging(project, "stg_orders_by_gross", {"key": "gross", "columns": gross})
     lake = new_lake(project=project)
     variables = json.dumps({"cdc_lakehouse_unavailable_value": PLACEHOLDER})
     for events in (FIRST, SECOND):
