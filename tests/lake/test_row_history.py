@@ -17,10 +17,10 @@ from tests.conftest import NewLake
 from tests.support.histories import COLUMNS, NOTE, Lane, Outcome, Placed
 from tests.support.lake import Lake
 from tests.support.lanes import compare, write_models, write_project
-from tests.support.project import PROJECT, write_rejected_rows
+from tests.support.project import PROJECT
 from tests.support.records import START_MS, UNAVAILABLE, Record, flattened, record
 from tests.support.reference import Snapshot
-from tests.support.small_project import SILVER, STAGING, small_project
+from tests.support.small_project import small_project, write_model, write_staging
 from tests.support.stories import told
 
 LOST = Lane("lost", ())
@@ -51,11 +51,7 @@ WRONG = {
     "cdc_merge": "the materialization cdc_merge cannot write a history",
     "cdc_history": "setting 'unique_key' is 'order_id'; its key is 'history_id'",
 }
-MODEL = """
-{{ config(materialized='cdc_history', unique_key='history_id') }}
-
-{{ row_history(ref('stg_orders')) }}
-"""
+HISTORY_OF = "{{ row_history(ref('stg_%s')) }}"
 
 
 def test_what_bronze_has_lost_the_tables_still_tell(
@@ -70,8 +66,9 @@ def test_what_bronze_has_lost_the_tables_still_tell(
     where a surplus one goes. ``erase_key`` takes the history.
     """
     project = write_project(tmp_path / "project", [LOST])
-    topics = project / "topics.toml"
-    topics.write_text(f'[topics]\n"{TOPIC}" = "lane_lost"\n"{OTHER}" = "lane_lost"\n')
+    (project / "topics.toml").write_text(
+        f'[topics]\n"{TOPIC}" = "lane_lost"\n"{OTHER}" = "lane_lost"\n'
+    )
     lake = new_lake(project=project)
     batches = [
         [replace(event, topic=event.topic or TOPIC) for event in batch] for batch in BATCHES
@@ -116,12 +113,9 @@ def test_what_bronze_has_lost_the_tables_still_tell(
         for key in pq.read_table(file, columns=["order_id"])["order_id"].to_pylist()
     } == {1, 3, 4, 5, 6, 7, 8, 9, 10}
     for materialized, message in WRONG.items():
-        model = project / "models/silver/wrong.sql"
-        settings = f"materialized='{materialized}', unique_key='order_id'"
-        rows = "{{ row_history(ref('stg_lane_lost')) }}"
-        model.write_text("{{ config(" + settings + ") }}\n\n" + rows)
-        answer = lake.try_dbt("run", "-s", "wrong")
-        assert message in answer["nodes"]["wrong"]["message"]
+        settings = {"materialized": materialized, "unique_key": "order_id"}
+        write_model(project, "silver/wrong", HISTORY_OF % "lane_lost", **settings)
+        assert message in lake.dbt_error("run", "-s", "wrong")
 
 
 NAMED = re.compile(
@@ -167,33 +161,31 @@ def event(op: str, key: int, lsn: int, offset: int, **columns: Any) -> Record:
 def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Tables and histories whose columns are called what our SQL calls things."""
     project = small_project(tmp_path_factory.mktemp("words") / "project")
-    models = project / "models"
-    (models / "silver/orders.sql").unlink()
-    (models / "staging/stg_orders.sql").unlink()
+    for name in ("silver/orders.sql", "staging/stg_orders.sql"):
+        (project / "models" / name).unlink()
+    history = {"materialized": "cdc_history", "unique_key": "history_id"}
     for number, columns in enumerate(WORDS):
+        name = f"words_{number}"
         meta = {"key": "order_id", "columns": {"order_id": "int"} | columns}
-        (models / f"staging/stg_words_{number}.sql").write_text(STAGING.format(meta=meta))
-        current = SILVER.replace("stg_orders", f"stg_words_{number}")
-        (models / f"silver/words_{number}.sql").write_text(current)
-        history = MODEL.replace("stg_orders", f"stg_words_{number}")
-        (models / f"silver/words_{number}_history.sql").write_text(history)
-    write_rejected_rows(models)
+        write_staging(project, f"stg_{name}", meta)
+        current = f"{{{{ current_rows(ref('stg_{name}')) }}}}"
+        write_model(project, f"silver/{name}", current, unique_key="order_id")
+        write_model(project, f"silver/{name}_history", HISTORY_OF % name, **history)
     lake = new_lake(project=project)
-    types = {name: type_ for columns in WORDS for name, type_ in columns.items()}
-    types |= dict.fromkeys(FIELDS, "string")
-    texts: dict[str, Any] = {
-        name: "kept" for name, type_ in types.items() if type_ == "string"
+    values = {
+        name: "kept" if type_ == "string" else 1
+        for columns in WORDS
+        for name, type_ in columns.items()
     }
-    numbers: dict[str, Any] = {name: 1 for name, type_ in types.items() if type_ == "int"}
-    changed: dict[str, Any] = dict.fromkeys(numbers, 2)
-    unsent: dict[str, Any] = dict.fromkeys(texts, UNAVAILABLE)
+    changed = {name: UNAVAILABLE if v == "kept" else 2 for name, v in values.items()}
+    unsent = values | {name: v for name, v in changed.items() if v == UNAVAILABLE}
     for records in (
-        [event("c", key, 100 + key, key, **texts, **numbers) for key in (1, 2)],
+        [event("c", key, 100 + key, key, **values) for key in (1, 2)],
         [
-            event("u", 1, 110, 10, **unsent, **changed),
+            event("u", 1, 110, 10, **changed),
             # A key change: the values are those of the previous key.
             event("d", 2, 120, 11),
-            event("c", 3, 120, 12, **unsent, **numbers),
+            event("c", 3, 120, 12, **unsent),
         ],
     ):
         lake.build(records)

@@ -10,12 +10,6 @@ FOLDER = Path(__file__).with_name("small_models")
 TOPICS = (FOLDER / "topics.toml").read_text()
 SOURCES = (FOLDER / "models/staging/_sources.yml").read_text()
 GOLD = (FOLDER / "gold/by_customer.sql").read_text()
-SILVER = (FOLDER / "models/silver/orders.sql").read_text()
-STAGING = """
-{{{{ config(meta={meta}) }}}}
-
-{{{{ change_events(source('bronze', 'cdc_events')) }}}}
-"""
 COLUMNS = {"order_id": "int", "customer_id": "bpchar", "customer": "json"}
 MORE_COLUMNS = COLUMNS | {"priority": "int"}
 
