@@ -134,10 +134,18 @@ def _dropped_interrupts(send_again: Callable[[], None]) -> Iterator[None]:
     """
     before = sys.unraisablehook
 
+    def later(is_over: threading.Event) -> None:
+        is_over.wait()
+        time.sleep(SECONDS_OF_A_CALLBACK)
+        send_again()
+
     def hook(dropped: sys.UnraisableHookArgs) -> None:
         if dropped.exc_type is KeyboardInterrupt:
-            # From another thread, so that it comes when the callback has returned.
-            threading.Timer(SECONDS_OF_A_CALLBACK, send_again).start()
+            # From another thread, so that it comes when this and the callback are over:
+            # what comes before is dropped, too, and starting a thread may take long.
+            is_over = threading.Event()
+            threading.Thread(target=later, args=(is_over,), daemon=True).start()
+            is_over.set()
         else:
             before(dropped)
 
