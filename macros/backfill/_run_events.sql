@@ -5,10 +5,8 @@
 {%- set snapshots = table['snapshots'] if is_all else [] -%}
 {%- set own = 'event_id, op, source_epoch, source_position, source_lsn, topic_generation, topic_partition,'
     ~ ' kafka_offset, changed_at, ingested_at, ingest_batch' -%}
-{%- set is_of_source -%}
-coalesce(existing.topic = __cdc_truncate.topic, true)
-            and coalesce(existing.__cdc_source_table = __cdc_truncate.source_table, true)
-{%- endset -%}
+{#- null where what is stored does not tell -#}
+{%- set is_of_source = 'existing.topic = __cdc_truncate.topic and existing.__cdc_source_table = __cdc_truncate.source_table' -%}
 {%- set is_before -%}
 case
                 when existing.source_epoch <> __cdc_truncate.source_epoch then existing.source_epoch < __cdc_truncate.source_epoch
@@ -77,12 +75,12 @@ truncated as (
     from (
         select existing.{{ key }}, __cdc_truncate, max_by(
             {{ is_of_source }}, struct(existing.source_epoch, existing.source_position, existing.changed_at)
-        ) as __cdc_is_of_source
+        ) filter (where ({{ is_of_source }}) is not null) as __cdc_is_of_source
         from truncates
         inner join existing on {{ is_before }}
         group by existing.{{ key }}, __cdc_truncate
     )
-    where __cdc_is_of_source
+    where coalesce(__cdc_is_of_source, true)
 ),
 
 {% endif -%}
@@ -97,7 +95,7 @@ events as (
         if(op = 'r', array_max(transform(
             filter(
                 __cdc_truncates, __cdc_truncate -> existing.source_epoch = __cdc_truncate.source_epoch
-                and {{ is_of_source }} and not {{ is_before }}
+                and coalesce({{ is_of_source }}, true) and not {{ is_before }}
             ), __cdc_truncate -> __cdc_truncate.source_position
         )), null) as position_before_read
     from arrived as existing
