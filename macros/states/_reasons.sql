@@ -31,20 +31,16 @@ case
     ) then 'a read may stand behind it'
     {%- endif %}
     {%- else %}
-    when exists(carried_columns, entry -> {% if is_increment -%}
-        not coalesce(array_contains(__cdc_stored.carried_columns, entry), false) and (
-            {#- what it was delivered after is forgotten -#}
-            entry.sequence.op = 'r' and entry.sequence.kafka_offset is not null and __cdc_stored is not null and not coalesce(
-                entry.sequence.topic_generation > __cdc_stored.topic_generation
-                or entry.sequence.topic_generation = __cdc_stored.topic_generation
-                and entry.sequence.topic_partition = __cdc_stored.topic_partition
-                and entry.sequence.kafka_offset > __cdc_stored.first_offset, false
-            ) or {% else %}({% endif %}entry.sequence.op = 'c' and not entry.is_known
-        )) then 'a create left values out, or a read that has one was delivered before the stored row'
+    when exists(carried_columns, entry -> entry.sequence.op = 'c' and not entry.is_known
+        {{- ' and not coalesce(array_contains(__cdc_stored.carried_columns, entry), false)' if is_increment }})
+        then 'a create left values out'
     {%- if snapshot %}
     when __cdc_stored is null and __cdc_lowest <= {{ snapshot }} then 'from before a complete snapshot'
     {%- endif %}
     {%- if is_increment %}
+    {#- the changes that it was delivered behind, and its first delivery, may be forgotten -#}
+    when __cdc_stored is not null and __cdc_read.sequence.kafka_offset is not null and size(carried_columns) > 0
+        then 'a read, and a change that left values out'
     when __cdc_stored.op = 'r' and __cdc_stored.is_deleted and __cdc_read is not null
         then 'a read of a row that a complete snapshot lacked'
     when __cdc_stored.op = 'd' and __cdc_stored.kafka_offset is null and __cdc_highest_sequence < __cdc_stored.sequence
