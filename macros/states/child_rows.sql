@@ -56,9 +56,7 @@ placed as (
 )
 
 select
-    concat_ws(
-        '#', concat_ws('-', `{{ key | join('`, `') }}`), nullif(__cdc_place - if(is_deleted, __cdc_present, 0), 1)
-    ) as `{{ id }}`,
+    concat_ws('#', concat_ws('-', `{{ key | join('`, `') }}`), nullif(__cdc_place - if(is_deleted, __cdc_present, 0), 1)) as `{{ id }}`,
     `{{ columns | join('`, `') }}`, op, is_deleted, {{ position[1:] | join(', ') }},
     cast(array() as {{ cdc_lakehouse.carried_type() }}) as carried_columns
 from placed
