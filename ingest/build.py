@@ -17,6 +17,7 @@ from ingest.batches import Batches
 
 if TYPE_CHECKING:
     from cdc_lakehouse.dbt.runner import Project
+    from ingest.glue import Glue
 
 # Options by which a command selects by itself; the short ones may hold their value.
 SELECTING = ("--select", "--models", "--selector", "--exclude")
@@ -27,10 +28,14 @@ LONGEST_PAUSE = 300.0
 
 
 class Build:
-    """Runs one dbt command, again and again.
+    """Runs one dbt command, again and again, and has Glue know of what it changed.
+
+    Args:
+        command: as it is typed after ``dbt``.
+        glue: where the tables are registered after it, or None.
 
     Attributes:
-        arguments: the command as it is typed after ``dbt``.
+        arguments: the command's words.
         failure: what to say of a build that failed.
         selects: whether the command selects nodes itself.
 
@@ -38,7 +43,7 @@ class Build:
         UserError: a quote in the command is not closed.
     """
 
-    def __init__(self, command: str, *, retries: bool) -> None:
+    def __init__(self, command: str, *, retries: bool, glue: Glue | None = None) -> None:
         try:
             self.arguments = shlex.split(command)
         except ValueError as error:
@@ -51,6 +56,7 @@ class Build:
         if retries:
             self.failure += "; it is tried again"
         self._retries = retries
+        self._glue = glue
         self._project: Project | None = None
         self._import = Lock()
         self._parse: Thread | None = None
@@ -84,7 +90,8 @@ class Build:
                 only what reads them is built.
 
         Returns:
-            An exit code: 75 where something holds a lock that the build needs.
+            An exit code: 75 where something holds a lock that the build needs; that of
+            `cdc-lakehouse glue` where not every table could be registered.
         """
         start = time.monotonic()
         selection = (
@@ -97,13 +104,15 @@ class Build:
         project = self._imported_project()
         code = project.run(selection)
         seconds = time.monotonic() - start
-        self._is_up_to_date = code == DONE
         metrics.build_seconds.observe(seconds)
         metrics.builds.labels("succeeded" if code == DONE else "failed").inc()
         if code == DONE:
             metrics.last_success.set_to_current_time()
         said = "built" if code == DONE else self.failure
         print(f"{said} ({seconds:.1f} s)", flush=True)
+        if code == DONE and self._glue is not None:
+            code = self._glue.register(project.manifest_file)
+        self._is_up_to_date = code == DONE
         if self._retries:
             project.make_copy()
         return code

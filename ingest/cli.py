@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError
 from cdc_lakehouse import log, metrics
 from cdc_lakehouse.command import STYLE, run, stop_request, version
 from cdc_lakehouse.errors import DONE, FAILED, TOO_MUCH_REJECTED, TransientError, UserError
+from cdc_lakehouse.serving.manifest import valid_prefix
 from cdc_lakehouse.spark.lock import exclusive_lock, only_one_anywhere
 from cdc_lakehouse.spark.session import spark_session
 from cdc_lakehouse.storage.folders import note_own, require_room
@@ -147,6 +148,13 @@ def _writes_bronze(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="[COMMAND]",
             help="run dbt in this process after each batch that brought something: `build`,"
             " or the command given here",
+        ),
+        click.option(
+            "--then-glue",
+            metavar="PREFIX",
+            callback=valid_prefix,
+            help="after each build, register what is new in AWS Glue, in databases that"
+            " begin with this: as `cdc-lakehouse glue` does",
         ),
     ):
         function = option(function)
@@ -396,9 +404,22 @@ def status(
 
 
 def _options(
-    topics: Path, then_build: str | None, *, continuous: bool, **options: Any
+    topics: Path,
+    then_build: str | None,
+    then_glue: str | None,
+    *,
+    continuous: bool,
+    **options: Any,
 ) -> Options:
-    build = None if then_build is None else Build(then_build, retries=continuous)
+    if then_glue is not None and then_build is None:
+        raise click.UsageError("--then-glue follows a build: give --then-build, too")
+    glue = None
+    if then_glue is not None:
+        # Not above: it imports boto3, which takes a third of a second.
+        from ingest.glue import Glue
+
+        glue = Glue(then_glue)
+    build = None if then_build is None else Build(then_build, retries=continuous, glue=glue)
     return Options(
         topics=read_topics(topics), build=build, continuous=continuous, **options
     )

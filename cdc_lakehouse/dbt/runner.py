@@ -28,6 +28,7 @@ from cdc_lakehouse import metrics
 from cdc_lakehouse.dbt import plugin
 from cdc_lakehouse.dbt.package import profiles_option
 from cdc_lakehouse.errors import DONE, FAILED, UserError
+from cdc_lakehouse.serving.manifest import MANIFEST
 from cdc_lakehouse.spark.lock import waited_lock
 from cdc_lakehouse.storage.clock import note
 from cdc_lakehouse.storage.place import lake_root
@@ -90,6 +91,12 @@ class Project:
         except (click.ClickException, click.exceptions.Exit):
             return  # the build says so
         plugin.open_ahead(session, target)
+
+    @property
+    def manifest_file(self) -> Path:
+        """What dbt writes of the project with each run."""
+        folder = self._options_of_parse().get("target_path")
+        return Path(folder, MANIFEST.name) if folder else MANIFEST
 
     def run(self, selection: list[str]) -> int:
         """Run the command; log each model and what failed.

@@ -158,6 +158,7 @@ class Catalogue:
         self.client = boto3.client("glue")
         self.lake = lake
         self.is_dry = is_dry
+        self._known: dict[str, Table] = {}
 
     def create_database(self, name: str) -> bool:
         """Make a database where there is none; whether there was none.
@@ -181,7 +182,7 @@ class Catalogue:
         return False
 
     def put(self, table: Table) -> list[str]:
-        """Bring a table to its state.
+        """Bring a table to its state; one that was put as it is now is not asked for again.
 
         Returns:
             What was different, in words; nothing where nothing was.
@@ -190,6 +191,8 @@ class Catalogue:
             UserError: Glue has a table of this name that is another lake's, or that
                 something else made.
         """
+        if self._known.get(table.name) == table:
+            return []
         stored = self._stored(table)
         if stored is None:
             if not self.is_dry:
@@ -213,7 +216,9 @@ class Catalogue:
                     DatabaseName=table.database,
                     TableInput={**table.definition, "Parameters": parameters},
                 )
-        return changes + self._put_partitions(table, is_new=stored is None)
+        changes += self._put_partitions(table, is_new=stored is None)
+        self._known[table.name] = table
+        return changes
 
     def leftovers(self, database: str, known: set[str]) -> list[str]:
         """The tables of this lake in a database that are not among those known."""
@@ -370,6 +375,11 @@ class Outcome:
     state: str
     name: str
     details: list[str] = field(default_factory=list)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether something was written."""
+        return self.state in ("changed", "new database")
 
     def __str__(self) -> str:
         details = f": {', '.join(self.details)}" if self.details else ""

@@ -25,7 +25,7 @@ def catalogue_options(command: Callable[..., int | None]) -> Callable[..., int |
     prefix = click.option(
         "--prefix",
         default="lake",
-        callback=_valid_prefix,
+        callback=valid_prefix,
         help="Of the databases' names: `lake` for `lake_gold`.",
     )
     manifest = click.option(
@@ -38,8 +38,15 @@ def catalogue_options(command: Callable[..., int | None]) -> Callable[..., int |
     return prefix(manifest(command))
 
 
-def _valid_prefix(context: click.Context, option: click.Parameter, text: str) -> str:
-    if not re.fullmatch(PREFIX, text):
+def valid_prefix(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> str | None:
+    """The prefix of databases, as click asks for it.
+
+    Raises:
+        click.BadParameter: it is no name.
+    """
+    if text is not None and not re.fullmatch(PREFIX, text):
         raise click.BadParameter(f"invalid prefix {text!r}: use a-z, 0-9 and _")
     return text
 

@@ -116,7 +116,7 @@ def test_from_landing_to_gold_and_trino(
 ) -> None:
     build = f"run --target-path {tmp_path} --log-path {tmp_path}"
     files = ("s3a://landing/lenses/", "--topics", str(TOPICS_FILE))
-    output = ingest_files(storage, *files, "--then-build", build)
+    output = ingest_files(storage, *files, "--then-build", build, "--then-glue", "s3")
     assert "read 1023 records, wrote 1023 events, rejected 0" in output
     assert "read 0 records" in ingest_files(storage, *files)
     orders = rows("northwind", "silver.orders")
@@ -124,8 +124,6 @@ def test_from_landing_to_gold_and_trino(
     gold = rows("northwind", "gold.revenue_by_customer")
     assert {row["customer_id"]: row["revenue"] for row in gold} == expected_revenue()
 
-    glue = ("glue", "--manifest", tmp_path / "manifest.json", "--prefix", "s3")
-    run(sys.executable, "-m", "cdc_lakehouse", *glue, env=storage)
     answer = trino.rows("select customer_id, revenue from s3_gold.revenue_by_customer")
     assert dict(answer) == expected_revenue()
     [[deleted]] = trino.rows("select count(*) from s3_silver.orders where is_deleted")

@@ -151,18 +151,23 @@ def test_what_ended_a_command_is_logged_as_the_rest(
             assert capsys.readouterr().err.strip() == f"ingest: {message}"
 
 
-def test_marker_of_a_snapshot_has_every_model_built(
+def test_every_model_is_built_after_a_marker_or_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It may concern a table that has brought nothing, as one that was emptied."""
+    """A marker may concern a table that brought nothing, as one that was emptied."""
     invoke = MagicMock(return_value=dbtRunnerResult(success=True))
     monkeypatch.setattr(dbtRunner, "invoke", invoke)
-    build = Build("run", retries=False)
-    for tables in ({"orders"}, {"orders"}, {"complete_snapshots"}):
-        build.run(tables)
+    glue = MagicMock()
+    glue.register.side_effect = codes = [0, 75, 0, 0, 0]
+    build = Build("run", retries=False, glue=glue)
+    marked = {"orders", "complete_snapshots"}
+    brought = ({"orders"}, {"orders"}, {"orders"}, {"orders"}, marked)
+    assert [build.run(tables) for tables in brought] == codes
     asked = [call.args[0] for call in invoke.call_args_list]
     selected = [arguments[arguments.index("profiles") + 1 :] for arguments in asked]
-    assert selected == [[], ["--select", "source:bronze.orders+"], []]
+    orders = ["--select", "source:bronze.orders+"]
+    assert selected == [[], orders, [], orders, []]
+    assert glue.register.call_args.args == (Path("target/manifest.json"),)
 
 
 @pytest.mark.parametrize("change", ["edited", "added", "removed", "settings"])

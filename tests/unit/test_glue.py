@@ -19,6 +19,7 @@ from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.serving import athena
 from cdc_lakehouse.serving.glue import Catalogue, Lake, Table, glue_type
 from cdc_lakehouse.serving.manifest import Relation
+from ingest.glue import Glue
 from tests.support.aws import Aws, documented_policy
 from tests.unit.conftest import Cli
 
@@ -234,6 +235,38 @@ def test_merge_on_read_is_registered_as_hudis_own_sync_does(
         parts = aws.client("glue").get_partitions(**place)["Partitions"]
         null = "__HIVE_DEFAULT_PARTITION__"
         assert {part["Values"][0] for part in parts} == {"A/B", null}
+
+
+def test_ingest_registers_what_is_new_after_a_build(
+    arguments: list[str], aws: Aws, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it has put is not asked for again; a table that fails stops no other."""
+    caplog.set_level("INFO", "ingest")
+    folder = f"{tmp_path.name}/warehouse/gold.db"
+
+    def put(name: str, body: bytes) -> None:
+        aws.client("s3").put_object(Bucket="lake", Key=f"{folder}/{name}", Body=body)
+
+    put("sales/.hoodie/hoodie.properties", MERGE_ON_READ)
+    put("zeal/.hoodie/hoodie.properties", b"x")
+    glue, calls = Glue("then"), []
+    events = glue._catalogue.client.meta.events
+    events.register("before-call.glue", lambda model, **_: calls.append(model.name))
+    said = []
+    for _ in range(2):
+        assert glue.register(Path(MANIFEST)) == 1
+        messages = [each.message for each in caplog.records if each.name == "ingest"]
+        said.append([message.partition(": cannot")[0] for message in messages])
+        caplog.clear()
+    put("zeal/.hoodie/hoodie.properties", MERGE_ON_READ)
+    calls.clear()
+    assert glue.register(Path(MANIFEST)) == 0
+    names = [f"then_gold.sales{suffix}" for suffix in ("", "_ro", "_rt")]
+    new = ["glue: new database     then_gold"]
+    new += [f"glue: changed          {name}: new table" for name in names]
+    failed = ["glue: then_gold.zeal"]
+    assert said == [new + failed, failed]
+    assert (calls.count("GetTable"), calls.count("CreateTable")) == (3, 3)
 
 
 def test_lake_of_which_no_table_can_be_read_is_an_error(
