@@ -1,4 +1,4 @@
-"""Container files of Avro, as a sink writes them, as lines of JSON.
+"""Container files of Avro, as a sink writes them.
 
 https://avro.apache.org/docs/1.11.1/specification/#object-container-files
 """
@@ -9,8 +9,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from ingest.avro import UnusableSchemaError, usable_schema
 
@@ -116,26 +115,3 @@ def row_schema(spark: SparkSession, text: str) -> str:
     if len(rows) != 1 or not isinstance(rows[0], dict) or rows[0]["type"] != "record":
         raise UnusableSchemaError("its records have no fields")
     return json.dumps(rows[0])
-
-
-def lines_of_files(
-    spark: SparkSession, paths: list[str], schema: str, options: dict[str, str]
-) -> DataFrame:
-    """The records of container files as lines of JSON, each with its ``source_file``.
-
-    Args:
-        spark: the session.
-        paths: files, or patterns of them.
-        schema: as ``row_schema`` gives it for each of them.
-        options: of Hadoop.
-    """
-    return (
-        spark.read.format("avro")
-        .options(**options)
-        .option("avroSchema", schema)
-        .load(paths)
-        .select(
-            F.to_json(F.struct("*"), {"ignoreNullFields": "false"}).alias("value"),
-            F.input_file_name().alias("source_file"),
-        )
-    )

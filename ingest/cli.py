@@ -199,7 +199,7 @@ def _repeats(function: Callable[..., Any]) -> Callable[..., Any]:
 @_repeats
 @_writes_bronze
 def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: Any) -> int:
-    """Read JSON-lines (plain or gzip) or Avro files, as an S3 sink writes them.
+    """Read JSON-lines (plain or gzip), Avro or Parquet files of an S3 sink.
 
     PATH is a file, a folder (with what is below it) or a glob; any URL. A file is read
     again when it has changed, and what bronze has of it is not written twice.

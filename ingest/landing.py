@@ -15,12 +15,13 @@ from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.errors import TransientError, UserError
+from ingest import avro_files, parquet_files
 from ingest.avro import UnusableSchemaError
-from ingest.avro_files import BrokenFileError, lines_of_files, row_schema, schema_of_file
+from ingest.avro_files import BrokenFileError, row_schema
 from ingest.events import records_from_lines
 from ingest.failures import explanation, reason
 from ingest.local import files_at, matches
@@ -34,7 +35,7 @@ LEDGER_FILES = 20
 LONGEST_LINE = 8 << 20
 # Bytes that no line has: a mark of byte order, an end of line that is missing.
 SLACK = 4
-AVRO = ".avro"
+AVRO, PARQUET = ".avro", ".parquet"
 # A store answers each after a while.
 FILES_AT_A_TIME = 8
 # How Hadoop's file system for one machine reads names with a colon: without its checksums,
@@ -47,7 +48,8 @@ LOCAL = "file:"
 # How Hadoop knows what it decodes.
 COMPRESSED = (".gz", ".bz2", ".deflate", ".snappy", ".lz4", ".zst")
 
-# Change events as JSON repeat their names: a compressed file is longer as a rule.
+# Change events as JSON repeat their names: a compressed file, and one of Parquet, is longer
+# as a rule.
 DECODED_TIMES = 10
 
 
@@ -162,8 +164,8 @@ class Landing:
         self._max_bytes = max_bytes
         self.unreadable: dict[File, str] = {}
         self.waiting: set[File] = set()
-        # Of the Avro files that `readable` has found to be readable; and what a schema in
-        # a header is read with.
+        # Of the Avro and Parquet files that `readable` has found to be readable; and what a
+        # schema in Avro's header is read with.
         self._schemas: dict[File, str] = {}
         self._row_schemas: dict[str, str | UnusableSchemaError] = {}
 
@@ -188,7 +190,8 @@ class Landing:
         batch: list[File] = []
         size = 0
         for file in files:
-            length = file.length * (DECODED_TIMES if _is_compressed(file) else 1)
+            is_packed = _is_compressed(file) or _form(file) == PARQUET
+            length = file.length * (DECODED_TIMES if is_packed else 1)
             is_full = size + length > self._max_bytes or len(batch) == FILES_A_BATCH
             if batch and is_full:
                 yield batch
@@ -202,20 +205,20 @@ class Landing:
         """The records of files, in the columns of ``RECORD``.
 
         Args:
-            files: what ``readable`` gave: JSON lines, plain or compressed, or Avro, by the
-                name.
+            files: what ``readable`` gave: JSON lines, plain or compressed, Avro or
+                Parquet, by the name.
             topic: the topic of records that do not name theirs.
         """
-        of_schema: dict[str, list[str]] = {}
+        of_schema: dict[tuple[str, str], list[str]] = {}
         for file in files:
-            if _is_avro(file):
-                paths = of_schema.setdefault(self._schemas[file], [])
+            if form := _form(file):
+                paths = of_schema.setdefault((form, self._schemas[file]), [])
                 paths.append(_literal(file.path))
         found = [
-            lines_of_files(self._spark, paths, schema, LOCALLY)
-            for schema, paths in of_schema.items()
+            _rows(_reader(self._spark, form, schema), paths)
+            for (form, schema), paths in of_schema.items()
         ]
-        if of_text := [file for file in files if not _is_avro(file)]:
+        if of_text := [file for file in files if not _form(file)]:
             found.append(_lines(self._spark, of_text))
         return records_from_lines(reduce(DataFrame.unionAll, found), topic)
 
@@ -226,16 +229,21 @@ class Landing:
             UserError: the store does not answer, or refuses to.
         """
         files = [file for file in files if file not in self.unreadable]
-        self._read_schemas([file for file in files if _is_avro(file)])
-        self._find_long_lines([file for file in files if not _is_avro(file)])
+        self._read_schemas(files)
+        self._find_long_lines([file for file in files if not _form(file)])
         return [file for file in files if file not in self.unreadable]
 
     def _read_schemas(self, files: list[File]) -> None:
-        """Read the headers of Avro files: what their records were written with."""
-        self._schemas = {}
-        found = self._of_each(
-            files, lambda path: schema_of_file(self._spark, self._configuration, path)
-        )
+        """Read what the records of Avro and Parquet files were written with."""
+
+        def read(form: str, schema_of: Callable[..., str]) -> dict[File, str]:
+            return self._of_each(
+                [file for file in files if _form(file) == form],
+                lambda path: schema_of(self._spark, self._configuration, path),
+            )
+
+        self._schemas = read(PARQUET, parquet_files.schema_of_file)
+        found = read(AVRO, avro_files.schema_of_file)
         for text in set(found.values()) - self._row_schemas.keys():
             try:
                 self._row_schemas[text] = row_schema(self._spark, text)
@@ -371,6 +379,24 @@ class Landing:
         return [File(row["path"], row["at"], row["length"]) for row in rows]
 
 
+def _reader(spark: SparkSession, form: str, schema: str) -> DataFrameReader:
+    """Reads files of rows that have a schema."""
+    if form == AVRO:
+        return spark.read.format("avro").option("avroSchema", schema)
+    checked = spark.read.option("parquet.page.verify-checksum.enabled", "true")
+    return checked.format("parquet").schema(schema)
+
+
+def _rows(reader: DataFrameReader, paths: list[str]) -> DataFrame:
+    """The rows of files as lines of JSON, each with its ``source_file``."""
+    line = F.to_json(F.struct("*"), {"ignoreNullFields": "false"})
+    return (
+        reader.options(**LOCALLY)
+        .load(paths)
+        .select(line.alias("value"), F.input_file_name().alias("source_file"))
+    )
+
+
 def _lines(spark: SparkSession, files: list[File]) -> DataFrame:
     """The lines of files as ``value``, each with its ``source_file``.
 
@@ -402,8 +428,9 @@ def decoded_length(spark: SparkSession, configuration: Any, path: str) -> int:
         file.close()
 
 
-def _is_avro(file: File) -> bool:
-    return file.path.endswith(AVRO)
+def _form(file: File) -> str:
+    """How a file keeps rows of a schema, by its name; empty where it is text."""
+    return next((form for form in (AVRO, PARQUET) if file.path.endswith(form)), "")
 
 
 def _is_compressed(file: File) -> bool:

@@ -1,9 +1,11 @@
 """Avro to the JSON that Connect would have written: records of Kafka, and a sink's files.
 
-All records are decoded in one Spark job; each test looks at its own.
+All records are decoded in one Spark job; each test looks at its own. A sink's files are in
+every layout, and of Parquet, too.
 """
 
 import base64
+import gzip
 import json
 import struct
 from collections.abc import Iterator
@@ -13,11 +15,13 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.support.avro import SYNC, apicurio, confluent, container, encode, long
+from lab.demo.landing import recorded, sink_envelope
+from tests.support.avro import SYNC, apicurio, confluent, container, encode, long, schema_of
 from tests.support.lake import Lake
 from tests.support.parser import KafkaRecord as Sent
 from tests.support.parser import decode
-from tests.support.records import TOPIC, Row
+from tests.support.project import CAPTURES
+from tests.support.records import TOPIC, Row, flattened
 from tests.support.registry import FakeRegistry
 
 SCHEMAS: dict[str, Any] = json.loads(Path(__file__).with_name("avro.json").read_text())
@@ -34,7 +38,7 @@ OLD_ROW, NEW_ROW = SCHEMAS["row of old"], SCHEMAS["row of new"]
 
 
 def text_of(row: Row) -> str:
-    return json.dumps(row, separators=(",", ":"))
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
 OLD_TEXT = text_of(OLD_ROW)
@@ -176,26 +180,86 @@ def events(lake: Lake, numbers: range) -> list[Row]:
     return sorted(rows, key=lambda row: row["source_lsn"])
 
 
-def test_files_of_a_sink(lake: Lake, decoded: dict[str, Row], tmp_path: Path) -> None:
-    """Bare values and Lenses' envelope, of several schemas; JSON lines beside them."""
-    order = decoded["confluent"]["value"]
-    place = {"topic": TOPIC, "partition": 0, "offset": 4, "timestamp": 1}
-    (tmp_path / "a [1].avro").write_bytes(container(ORDER, [ROW]))
-    (tmp_path / "b.avro").write_bytes(
+# A walk-through, recorded as `lab/demo/events` were: an order comes in without a line, and
+# then its three lines, each in a transaction of its own.
+STREAM = list(recorded(CAPTURES / "order_11075.jsonl.gz"))
+NESTED: list[Row] = [json.loads(each["value"]) for each in STREAM]
+FLAT = [flattened(each["op"], each["after"], each["source"]["lsn"]) for each in NESTED]
+PLACED: list[Row] = [json.loads(sink_envelope(each)) for each in STREAM]
+for each in PLACED:
+    del each["headers"]  # no field, which Parquet cannot have
+# Lenses' by columns and its own, Confluent's by time and its own.
+LAYOUTS = {
+    f"customer_id=RICSU/order_id=11075/{TOPIC}(0_832)": NESTED,
+    f"topics/{TOPIC}/0/000000000832": PLACED,
+    f"topics/{TOPIC}/year=2026/month=11/day=28/{TOPIC}+0+0000000829": FLAT,
+    f"topics/{TOPIC}/partition=0/{TOPIC}+0+0000000829": NESTED,
+}
+# How Confluent's sink has Parquet written where elements of an array may be null.
+NULL_ELEMENTS = {"parquet.avro.write-old-list-structure": "false"}
+
+
+def land_layouts(lake: Lake, folder: Path) -> None:
+    """Write the walk-through in each layout, and there in each form."""
+    for name, rows in LAYOUTS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        json_lines, json_gzip, avro, *parquet = (
+            folder / f"{name}{ending}"
+            for ending in (".json", ".json.gz", ".avro", ".gz.parquet", ".snappy.parquet")
+        )
+        lines = "".join(text_of(row) + "\n" for row in rows).encode()
+        json_lines.write_bytes(lines)
+        json_gzip.write_bytes(gzip.compress(lines))
+        avro.write_bytes(container(schema_of("Row", rows)[1], rows))
+        for file, codec in zip(parquet, ("GZIP", "SNAPPY"), strict=True):
+            lake.write_parquet(avro, file, codec)
+
+
+def land_types(lake: Lake, folder: Path) -> None:
+    """Write bare values and Lenses' envelope, of several schemas; JSON beside them."""
+    tagged, untagged = folder / "a [1].avro", folder / "e.avro"
+    tagged.write_bytes(container(ORDER, [ROW]))
+    untagged.write_bytes(container(ORDER, [{**ROW, "tags": ["a"], "__lsn": 78}]))
+    lake.write_parquet(tagged, folder / "a [1].parquet", "GZIP", **NULL_ELEMENTS)
+    lake.write_parquet(untagged, folder / "e.parquet", "SNAPPY")
+    (folder / "b.avro").write_bytes(
         container(["null", OLD], [OLD_ROW, {**OLD_ROW, "__lsn": 3}])
     )
-    (tmp_path / "c.avro").write_bytes(
+    place = {"topic": TOPIC, "partition": 0, "offset": 4, "timestamp": 1}
+    (folder / "c.avro").write_bytes(
         container(
             SCHEMAS["enveloped"],
             [{"key": {"order_id": 1}, "value": NEW_ROW, "metadata": place}],
         )
     )
-    (tmp_path / "d.json").write_text(text_of({**OLD_ROW, "__lsn": 50}))
+    (folder / "d.json").write_text(text_of({**OLD_ROW, "__lsn": 50}))
+
+
+def test_files_of_a_sink(lake: Lake, decoded: dict[str, Row], tmp_path: Path) -> None:
+    """Each record once, as it is known by its text or its place, in all layouts and forms.
+
+    So Parquet has the text that Avro and JSON have, nested, flattened, and of every type.
+    """
+    land_layouts(lake, tmp_path)
+    land_types(lake, tmp_path)
+    written = len(NESTED) + len(PLACED) + len(FLAT)
+    read = 5 * (written + len(NESTED))
     ingested = lake.ingest(str(tmp_path), "--topic", TOPIC)
-    assert (ingested.code, ingested.counts) == (0, (5, 5, 0, 0)), ingested.err
+    counts = (read + 8, written + 6, 0, 0)
+    assert (ingested.code, ingested.counts) == (0, counts), ingested.err
+    found = events(lake, range(30_000_000, 31_000_000))
+    values = [text_of(row) for row in [*NESTED, *NESTED, *FLAT]]
+    assert sorted(row["value"] for row in found) == sorted(values)
+    offsets = [row["kafka_offset"] for row in found if row["kafka_offset"] is not None]
+    assert offsets == [each["offset"] for each in STREAM]
+    items = [json.loads(row["after"]["order_items"] or "[]") for row in NESTED]
+    products = [[each["product_id"] for each in some] for some in items]
+    assert products == [[], [2], [2, 46], [2, 46, 76]]
+
+    order = decoded["confluent"]["value"]
     rows = events(lake, range(1000))
-    assert [row["source_lsn"] for row in rows] == [1, 2, 3, 50, 77]
-    assert [row["kafka_offset"] for row in rows] == [None, 4, None, None, None]
+    assert [row["source_lsn"] for row in rows] == [1, 2, 3, 50, 77, 78]
+    assert [row["kafka_offset"] for row in rows] == [None, 4, None, None, None, None]
     assert rows[0]["value"] == OLD_TEXT
     assert rows[1]["key"].encode() == KEY_TEXT
     assert (rows[1]["value"], rows[4]["value"]) == (text_of(NEW_ROW), order)
@@ -203,9 +267,7 @@ def test_files_of_a_sink(lake: Lake, decoded: dict[str, Row], tmp_path: Path) ->
     assert lake.ingest(str(tmp_path), "--topic", TOPIC).counts == (0, 0, 0, 0)
 
 
-def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
-    lake: Lake, tmp_path: Path
-) -> None:
+def test_unreadable_files_do_not_hold_up_the_good_ones(lake: Lake, tmp_path: Path) -> None:
     row = {**OLD_ROW, "__lsn": 1001}
     good = container(OLD, [row] * 20)
     files = {
@@ -222,10 +284,18 @@ def test_unreadable_avro_files_do_not_hold_up_the_good_ones(
     }
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
+    parquet = tmp_path / "cut.parquet"
+    lake.write_parquet(tmp_path / "good.avro", parquet, "SNAPPY")
+    whole = parquet.read_bytes()
+    parquet.write_bytes(whole[:-1])
+    damaged = whole.replace(b"ALFKI", b"\xff" * 5, 1)
+    (tmp_path / "damaged.parquet").write_bytes(damaged)
     ingested = lake.ingest(str(tmp_path), "--topic", TOPIC)
     assert (ingested.code, ingested.counts) == (3, (1, 1, 0, 0)), ingested.err
     said = ingested.err
-    assert said.count("cannot read") == len(files) - 1
+    assert said.count("cannot read") == len(files) + 1
+    assert "cut.parquet is not a Parquet file" in said
+    assert "damaged.parquet: could not verify" in said
     assert "node.avro: its schema cannot be used: Found recursive reference" in said
     assert "words.avro: its schema cannot be used: its records have no fields" in said
     assert "text.avro: it is no Avro file" in said

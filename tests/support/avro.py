@@ -96,3 +96,19 @@ def container(schema: Schema, rows: list[Any]) -> bytes:
     header = encode({"type": "map", "values": "bytes"}, metadata)
     block = b"".join(encode(schema, row) for row in rows)
     return b"Obj\1" + header + SYNC + long(len(rows)) + long(len(block)) + block + SYNC
+
+
+def schema_of(name: str, values: list[Any]) -> Schema:
+    """A type that has each of some values, which may be null, as Connect makes one."""
+    (kind,) = {type(each) for each in values if each is not None} or {str}
+    if kind is not dict:
+        return [
+            "null",
+            {bool: "boolean", int: "long", float: "double", str: "string"}[kind],
+        ]
+    rows = [each for each in values if each is not None]
+    fields = [
+        {"name": each, "type": schema_of(f"{name}_{each}", [row[each] for row in rows])}
+        for each in rows[0]
+    ]
+    return ["null", {"type": "record", "name": name, "fields": fields}]

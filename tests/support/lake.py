@@ -279,6 +279,11 @@ class Lake:
         answer: list[list[str]] = self.spark.ask("sql", statement)
         return answer
 
+    def write_parquet(self, avro: Path, parquet: Path, codec: str, **settings: str) -> None:
+        """Write the rows of a container file of Avro as Confluent's sink writes Parquet."""
+        self.spark.put(self)
+        self.spark.ask("parquet", str(avro), str(parquet), codec, settings)
+
     def rows(self, table: str) -> list[Row]:
         """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""
         return self.tables.rows(table)

@@ -131,6 +131,28 @@ def run_sql(statement: str) -> list[list[Any]]:
     ]
 
 
+def write_parquet(avro: str, parquet: str, codec: str, settings: dict[str, str]) -> None:
+    """Write the rows of a container file as Confluent's ``ParquetFormat`` does.
+
+    That is by Parquet's library for Avro, which Hudi's jar has.
+    """
+    jvm: Any = spark_session()._jvm
+    generic = jvm.org.apache.avro.generic
+    reader = generic.GenericDatumReader()
+    rows = jvm.org.apache.avro.file.DataFileReader(jvm.java.io.File(avro), reader)
+    builder = jvm.org.apache.parquet.avro.AvroParquetWriter.builder(
+        jvm.org.apache.hadoop.fs.Path(parquet)
+    )
+    codecs = jvm.org.apache.parquet.hadoop.metadata.CompressionCodecName
+    builder = builder.withSchema(rows.getSchema()).withDataModel(generic.GenericData.get())
+    builder = builder.withCompressionCodec(codecs.valueOf(codec))
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with contextlib.closing(rows), contextlib.closing(builder.build()) as writer:
+        while rows.hasNext():
+            writer.write(rows.next())
+
+
 def run_kafka(function: str, *arguments: Any) -> Any:
     """Ask Kafka's clients; without a Spark session, where one was closed."""
     gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
@@ -191,6 +213,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "kafka": run_kafka,
     "classify": run_classify,
     "decode": run_decode,
+    "parquet": write_parquet,
     "close": close,
     "set": set_properties,
     "record": record_images,

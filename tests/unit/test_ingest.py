@@ -287,10 +287,10 @@ def test_ids_of_a_large_file_are_not_broadcast(count: int, way: str) -> None:
 
 
 def test_batch_has_as_many_files_as_it_may_decode() -> None:
-    """A compressed file is taken for ten times its length, a large one is a batch."""
+    """A compressed file, and Parquet, counts ten times its length; a large one is alone."""
     landing = ingest.landing.Landing.__new__(ingest.landing.Landing)
     landing._max_bytes = 100
-    lengths = {"a.json": 60, "b.json": 40, "c.json.gz": 5, "d.json.zst": 5, "e.json.gz": 30}
+    lengths = {"a.json": 60, "b.json": 40, "c.json.gz": 5, "d.parquet": 5, "e.json.gz": 30}
     files = [File(path, 0, length) for path, length in lengths.items()]
     batches = [[file.path[0] for file in batch] for batch in landing.batches(files)]
     assert batches == [["a", "b"], ["c", "d"], ["e"]]
