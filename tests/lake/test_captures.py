@@ -4,6 +4,7 @@ import csv
 import datetime as dt
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -240,6 +241,31 @@ def test_increment_is_one_commit_a_table_and_nothing_new_is_none(
     tables = northwind.lake.tables
     assert tables.path("staging.scratch").is_dir()
     assert tables.count_scratch_rows() == 0
+
+
+def test_hudi_says_what_its_commits_wrote(northwind: Northwind) -> None:
+    """Its time travel and its incremental read, as docs/history.md asks for them."""
+    instants = [
+        max(built.instants["silver.orders"]).partition(".")[0]
+        for built in (northwind.first, northwind.increment)
+    ]
+    page = (PROJECT / "docs/history.md").read_text()
+    *_, as_of, changes = re.findall(r"^```sql\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    time = re.compile(r"(?<=')\d{4}[^']*")
+    assert northwind.lake.sql(time.sub(instants[0], as_of)) == [["10253", "HANAR"]]
+    assert northwind.lake.sql(time.sub(instants[1], as_of)) == [["10253", "ALFKI"]]
+    places = iter(instants)
+    rows = northwind.lake.sql(time.sub(lambda _: next(places), changes))
+    assert [row[0] for row in rows if row[2] == "True"] == ["10250", "10252"]
+    assert [row[:2] for row in rows if row[2] == "False"] == [
+        ["10248", "VINET"],
+        ["10249", "TOMSP"],
+        ["10251", "VICTE"],
+        ["10253", "ALFKI"],
+        ["11077", "RATTC"],
+        ["11078", "RICSU"],
+        ["20000", "SUPRD"],
+    ]
 
 
 @pytest.mark.thorough
