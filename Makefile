@@ -70,7 +70,7 @@ nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12
 	@python -m tests.nightly $(PARTS)
 
 lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
-	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/tests
+	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/analyses examples/*/tests
 	@ruff check . && ruff format --check .
 	@mypy
 	@cfn-lint deploy/aws/*.yml

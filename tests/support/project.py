@@ -11,7 +11,9 @@ from pathlib import Path
 from cdc_lakehouse.dbt.package import profiles_option
 
 PROJECT = Path(__file__).parent.parent.parent
-TICKIT, MOMA = (PROJECT / "examples" / name for name in ("tickit", "moma"))
+TICKIT, MOMA, PAGILA = (
+    PROJECT / "examples" / name for name in ("tickit", "moma", "pagila")
+)
 CAPTURES = Path(__file__).parent / "captures"
 
 

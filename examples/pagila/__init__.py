@@ -1,0 +1,1 @@
+"""Pagila: films, their actors and categories, made up, as Parquet of change events."""

@@ -1,0 +1,3 @@
+{{ config(unique_key='category_id') }}
+
+{{ cdc_lakehouse.current_rows(ref('stg_category')) }}

@@ -1,0 +1,3 @@
+{{ config(unique_key='film_category_key') }}
+
+{{ cdc_lakehouse.current_rows(ref('stg_film_category')) }}

@@ -1,0 +1,3 @@
+{{ config(unique_key='language_id') }}
+
+{{ cdc_lakehouse.current_rows(ref('stg_language')) }}
