@@ -110,7 +110,7 @@ def named() -> Iterator[tuple[str, str]]:
 FLAT_TEXT = line(FLAT)
 # What is not of a record alone, or what the other columns are made of.
 LEFT_OUT = {"event_id", "source_file", "record", "headers"}
-# The same each time; tests/servers/test_parser_seeds.py has fresh ones.
+# The same each time; tests/servers/test_history_seeds.py has fresh ones.
 SEED = 20_261_121
 
 

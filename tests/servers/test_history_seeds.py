@@ -1,4 +1,4 @@
-"""More than tests/lake/test_histories.py: all lanes, new seeds, batches, a full refresh.
+"""Histories of all lanes, and what new seeds draw of them and of the parser's records.
 
 It needs no server; it is in this tier for its minutes. ``CDC_TEST_SEED`` repeats a run.
 """
@@ -11,8 +11,11 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.lake.test_histories import WIDEST, Built, build, fixed_outcomes, stories
+from tests.support.bad_records import generated, problems, texts
 from tests.support.histories import LANES, Lane
+from tests.support.lake import Lake
 from tests.support.lanes import Difference, draw_all, run_lanes, write_project
+from tests.support.parser import KafkaRecord, classify, decode
 from tests.support.stories import ALONE
 
 COUNT = 100
@@ -77,17 +80,11 @@ def test_tables_are_of_several_file_groups(others: Built) -> None:
     assert others.split >= {"plain", "deletes", "toast", "reads", "late"}
 
 
-@pytest.mark.timeout(1800)
-def test_histories_of_a_new_seed(new_lake: NewLake, tmp_path: Path) -> None:
-    if texts := play_seeds(new_lake, tmp_path, new_seeds(1)):
-        pytest.fail("\n\n".join(texts), pytrace=False)
-
-
-@pytest.mark.nightly
 @pytest.mark.timeout(3600)
-def test_histories_of_ten_new_seeds(new_lake: NewLake, tmp_path: Path) -> None:
-    if texts := play_seeds(new_lake, tmp_path, new_seeds(10)):
-        pytest.fail("\n\n".join(texts), pytrace=False)
+@pytest.mark.parametrize("count", [1, pytest.param(10, marks=pytest.mark.nightly)])
+def test_histories_of_new_seeds(new_lake: NewLake, tmp_path: Path, count: int) -> None:
+    if wrong := play_seeds(new_lake, tmp_path, new_seeds(count)):
+        pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
 def test_stories_alone(new_lake: NewLake, tmp_path: Path) -> None:
@@ -97,3 +94,13 @@ def test_stories_alone(new_lake: NewLake, tmp_path: Path) -> None:
     project = write_project(tmp_path / "project", [lane])
     found = run_lanes(new_lake(project=project), outcomes)
     assert not [str(wrong[0]) for wrong in found.values() if wrong]
+
+
+def test_every_record_of_a_fresh_seed_has_one_place(lake: Lake) -> None:
+    """Of the parser, 2,000 of each kind; a failure prints the seed."""
+    [seed] = new_seeds(1)
+    print(f"CDC_TEST_SEED={seed}")
+    cases = generated(2_000, seed)
+    assert problems(cases, classify(lake, texts(cases))) == ""
+    values = decode(lake, [KafkaRecord(each.text) for each in cases], None)
+    assert problems(cases, values, is_kafka=True) == ""

@@ -1,8 +1,6 @@
 """A stand-in for AWS: moto's server."""
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
+from tests.support.commands import run
 from tests.support.project import PROJECT
 from tests.support.records import Row
 from tests.support.tables import Tables
@@ -69,15 +68,8 @@ class Aws:
         """Put a lake's tables to S3 as they are, and into Glue as ``<name>_<layer>``."""
         self.upload(tables.folder / "warehouse", "lake", f"{name}/warehouse")
         command = ("cdc_lakehouse", "glue", "--prefix", name, "--manifest", str(manifest))
-        done = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=PROJECT,
-            env={**os.environ, **self.environment, "LAKE_ROOT": f"s3a://lake/{name}"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
+        environment = {**self.environment, "LAKE_ROOT": f"s3a://lake/{name}"}
+        run(sys.executable, "-m", *command, env=environment)
 
     def queue(self, *rows: list[str | None]) -> None:
         """What moto answers the next query of Athena with: names, then values."""
