@@ -1,17 +1,19 @@
-"""The stacks of ``deploy/aws`` on moto, their runs without AWS, and the jobs' entry point.
+"""The stacks of ``deploy/aws`` on moto, and the entry point of their jobs.
 
-What the stacks grant, run and watch is compared with a snapshot; here are the rules that
-hold whatever it says. cfn-lint checks the templates in ``make lint``, so nothing here does.
+What the stacks grant, run and watch is compared with a snapshot, the state machine as a
+whole; here are the rules that hold whatever it says. cfn-lint checks the templates in
+``make lint``, the state machine's language too, so nothing here does.
 """
 
 import difflib
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import boto3
@@ -25,7 +27,6 @@ from ingest.topics import read_topics
 from tests.support.aws import Aws, documented_policy
 from tests.support.cloudformation import STACKS, Properties, Stacks, template
 from tests.support.project import PROJECT
-from tests.support.state_machine import StateError, execute
 
 ACCOUNT = "123456789012"
 CLUSTER = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/events/0a1b-1"
@@ -72,18 +73,8 @@ def resources(stack: str, kind: str) -> list[Properties]:
     ]
 
 
-def test_deletion_leaves_the_bucket_and_nothing_else() -> None:
-    retained = {
-        (stack, name)
-        for stack in STACKS
-        for name, resource in template(stack)["Resources"].items()
-        if resource.get("DeletionPolicy", "Delete") != "Delete"
-    }
-    assert retained == {("storage", "Bucket")}
-
-
 def summary(stacks: Stacks) -> str:
-    """Rights, roles, steps, alarms, the bucket; of connectors what their files lack."""
+    """Rights, roles, the run, alarms, the bucket; of connectors what their files lack."""
     subscribed = boto3.client("sns").list_subscriptions_by_topic(
         TopicArn=stacks.outputs["Alarms"]
     )
@@ -94,7 +85,7 @@ def summary(stacks: Stacks) -> str:
             name: role["AssumeRolePolicyDocument"]["Statement"]
             for name, role in stacks.resolved["AWS::IAM::Role"].items()
         },
-        "steps": steps(stacks),
+        "run": stacks.resolved["AWS::StepFunctions::StateMachine"],
         "alarms": stacks.resolved["AWS::CloudWatch::Alarm"],
         "bucket": stacks.resolved["AWS::S3::Bucket"],
         "bucket's policy": stacks.resolved["AWS::S3::BucketPolicy"],
@@ -109,11 +100,25 @@ def summary(stacks: Stacks) -> str:
 def test_what_the_stacks_are(
     stacks: Stacks, direct: Stacks, snapshot: SnapshotAssertion
 ) -> None:
-    """And what is different of a lake that is ingested from Kafka."""
+    """And what is different of a lake that is ingested from Kafka, and what they leave."""
+    retained = [
+        name
+        for stack in STACKS
+        for name, resource in template(stack)["Resources"].items()
+        if resource.get("DeletionPolicy", "Delete") != "Delete"
+    ]
+    assert retained == ["Bucket"]
     found, other = summary(stacks), summary(direct)
     assert found == snapshot
     lines = difflib.unified_diff(found.split("\n"), other.split("\n"), n=0, lineterm="")
     assert "\n".join(line for line in lines if line[0] != "@") == snapshot
+
+
+def steps(stacks: Stacks) -> dict[str, str]:
+    """The command of each step of a run, in their order."""
+    (machine,) = stacks.resolved["AWS::StepFunctions::StateMachine"].values()
+    result = machine["Definition"]["States"]["ListSteps"]["Result"]
+    return {step["step"]: step["command"] for step in result}
 
 
 def connectors(stacks: Stacks) -> list[tuple[str, dict[str, str]]]:
@@ -301,134 +306,50 @@ def test_job_may_do_what_serving_glue_needs(stacks: Stacks) -> None:
     assert needed <= {right.action for right in rights(stacks) if right.owner == "JobRole"}
 
 
-# A run
-
-
-def steps(stacks: Stacks) -> dict[str, str]:
-    """The command of each step, in their order."""
-    (machine,) = stacks.resolved["AWS::StepFunctions::StateMachine"].values()
-    result = machine["Definition"]["States"]["ListSteps"]["Result"]
-    return {step["step"]: step["command"] for step in result}
-
-
-Run = Callable[..., list[str]]
-
-
-@pytest.fixture
-def run(stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """Executes the lake's state machine: its jobs, waits, what is published, its failure.
-
-    Of a step's next attempts the exit codes are given, then 0; None is a driver that was
-    killed before it wrote one.
-    """
-    monkeypatch.chdir(tmp_path)
-    s3 = boto3.client("s3")
-
-    def call(given: dict[str, list[int | None]], *, running: int = 1) -> list[str]:
-        codes = {step: [*of_step] for step, of_step in given.items()}
-        log: list[str] = []
-
-        def task(resource: str, asked: Any) -> Properties:
-            match resource.removeprefix("arn:aws:states:::"):
-                case "wait":
-                    log.append(f"wait for {asked} s")
-                case "aws-sdk:sfn:listExecutions":
-                    own = {"StateMachineArn": "arn:of:machine", "StatusFilter": "RUNNING"}
-                    assert asked.items() >= own.items()
-                    return {"Executions": [{}] * running}
-                case "emr-serverless:startJobRun.sync":
-                    log.append(asked["Name"])
-                    of_step = codes.get(asked["Name"].partition("-")[0])
-                    run_job(asked, of_step.pop(0) if of_step else 0)
-                case "aws-sdk:s3:getObject":
-                    try:
-                        return {"Body": s3.get_object(**asked)["Body"].read().decode()}
-                    except s3.exceptions.NoSuchKey as error:
-                        raise StateError("S3.NoSuchKeyException", str(error)) from error
-                case "sns:publish":
-                    assert asked["TopicArn"] == stacks.outputs["Alarms"]
-                    log.append(f"publish {asked['Subject']}: {asked['Message']}")
-                case _:
-                    raise NotImplementedError(resource)  # no machine of ours asks for it
-            return {}
-
-        context = {
-            "Execution": {"Name": "run-1", "Id": "arn:of:run-1"},
-            "StateMachine": {"Id": "arn:of:machine"},
-        }
-        machine = stacks.resolved["AWS::StepFunctions::StateMachine"]["Run"]
-        try:
-            execute(machine["Definition"], {}, task, context)
-        except StateError as error:
-            log.append(": ".join(error.args))
-        return log
-
-    def run_job(asked: Properties, code: int | None) -> None:
-        """Run the entry point, whose command ends as it is told."""
-        driver = asked["JobDriver"]["SparkSubmit"]
-        assert driver["EntryPoint"] == f"s3://{BUCKET}/package/spark_job.py"
-        module, *arguments = driver["EntryPointArguments"]
-        assert module == entry.__name__
-        if code is not None:
-            monkeypatch.setattr(entry, "run_module", lambda _: (code, ""))
-            assert entry.main(arguments) == code
-        if code != 0:
-            raise StateError("EmrServerless.JobFailed", "see the log")
-
-    yield call
-    boto3.resource("s3").Bucket(BUCKET).objects.filter(Prefix="runs/").delete()
-
-
-@pytest.mark.parametrize(
-    "codes",
-    [
-        {},
-        {"ingest": [75], "build": [75, None]},
-        {"ingest": [3]},
-        *({"build": codes} for codes in ([1], [143], [75, 1], [75] * 3, [None] * 3)),
-    ],
-    ids=str,
-)
-def test_run_takes_every_step(
-    codes: dict[str, list[int | None]], run: Run, snapshot: SnapshotAssertion
-) -> None:
-    """Again after exit code 75 or none, and after waits that double; on after 3."""
-    assert run(codes) == snapshot
-
-
-def test_second_run_leaves_the_lake_to_the_first(run: Run) -> None:
-    assert run({}, running=2) == []
-
-
 # The jobs' entry point
 
 
-@pytest.fixture
-def start(
-    stacks: Stacks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., int]:
-    """Runs the entry point in a project whose only module does what a test writes."""
+def evaluated(text: str, **data: object) -> Any:
+    """A function of the state machine's language, whose grammar Python has, too."""
+    functions = SimpleNamespace(Array=lambda *values: [*values], Format=str.format)
+    names = {"States": functions, "data": SimpleNamespace(**data)}
+    return eval(text.replace("$", "data"), names)
+
+
+def test_outcome_of_a_job(
+    stacks: Stacks,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its exit code is where the state machine looks for it, its counts are metrics, its
+    manifest is for later jobs. Without a bucket it keeps its exit code.
+    """
     monkeypatch.setattr(sys, "argv", ["entry.py"])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
+    run = stacks.resolved["AWS::StepFunctions::StateMachine"]["Run"]["Definition"]
+    states = run["States"]["RunSteps"]["ItemProcessor"]["States"]
+    driver = states["RunJob"]["Parameters"]["JobDriver"]["SparkSubmit"]
+    reads = states["ReadOutcome"]["Parameters"]
+    data = {"run": "run", "step": "ingest", "command": "given one 'two words'"}
 
-    def run(code: str, *, step: str = "ingest", attempt: int = 1, place: str = "") -> int:
-        (tmp_path / "given.py").write_text(f"import sys\n{code}\n")
-        words = ["--lake", "test", "--run", place or f"s3://{BUCKET}/runs/run"]
-        words += ["--step", step, "--attempt", str(attempt), "given one 'two words'"]
+    def start(code: str, attempt: int = 1, bucket: str = BUCKET) -> int:
+        """As the state machine does, in a project whose only module does what is given."""
+        text = f"import sys\nassert sys.argv[1:] == ['one', 'two words']\n{code}\n"
+        (tmp_path / "given.py").write_text(text)
+        text = driver["EntryPointArguments.$"].replace(BUCKET, bucket)
+        module, *words = evaluated(text, attempt=attempt, **data)
+        assert module == entry.__name__
         return entry.main(words)
 
-    return run
+    def outcome(attempt: int) -> Properties:
+        key = evaluated(reads["Key.$"], attempt=attempt, **data)
+        body = boto3.client("s3").get_object(Bucket=reads["Bucket"], Key=key)["Body"]
+        found: Properties = json.loads(body.read())
+        return found
 
-
-def outcome(name: str) -> Properties:
-    body = boto3.client("s3").get_object(Bucket=BUCKET, Key=f"runs/run/{name}.json")["Body"]
-    found: Properties = json.loads(body.read())
-    return found
-
-
-def test_exit_code_is_kept_for_the_state_machine(start: Callable[..., int]) -> None:
     for attempt, (ending, code) in enumerate(
         {
             "": 0,
@@ -439,37 +360,21 @@ def test_exit_code_is_kept_for_the_state_machine(start: Callable[..., int]) -> N
             "raise KeyboardInterrupt": 130,
         }.items()
     ):
-        text = f"assert sys.argv[1:] == ['one', 'two words']\n{ending}"
-        assert start(text, attempt=attempt) == code
-        assert outcome(f"ingest-{attempt}")["exit_code"] == code
+        assert start(ending, attempt) == outcome(attempt)["exit_code"] == code
 
-
-def test_counts_of_the_ingest_are_metrics(
-    start: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
+    manifest = tmp_path / "target/manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text("of the build")
     line = "read 1023 records, wrote 1020 events, rejected 2, skipped 1"
-    assert start(f"print({line!r})", attempt=2) == 0
+    assert start(f"print({line!r})") == 0
     assert line in capsys.readouterr().out
-    found = outcome("ingest-2")["metrics"]
+    found = outcome(1)["metrics"]
     counts = {"RecordsRead": 1023, "RecordsWritten": 1020, "RecordsRejected": 2}
     assert found == {"Succeeded": 1, **counts, "Seconds": found["Seconds"]}
     metrics = boto3.client("cloudwatch").list_metrics(Namespace=entry.NAMESPACE)["Metrics"]
-    assert {one["MetricName"] for one in metrics if "test" in str(one)} == found.keys()
+    assert {one["MetricName"] for one in metrics if "ingest" in str(one)} == found.keys()
+    manifest.unlink()
+    assert start(f"assert open({str(manifest)!r}).read() == 'of the build'") == 0
 
-
-def test_manifest_goes_from_the_build_to_glue(
-    start: Callable[..., int], tmp_path: Path
-) -> None:
-    file = "import pathlib; file = pathlib.Path('target/manifest.json')"
-    write = f"{file}; file.parent.mkdir(); file.write_text('of the build')"
-    assert start(write, step="build") == 0
-    (tmp_path / "target/manifest.json").unlink()
-    assert start(f"{file}; assert file.read_text() == 'of the build'", step="glue") == 0
-
-
-def test_job_without_a_bucket_keeps_its_exit_code(
-    start: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The state machine then finds no outcome, and tries again."""
-    assert start("sys.exit(2)", place="s3://not-there/runs/x") == 2
+    assert start("sys.exit(2)", bucket="not-there") == 2
     assert "entry: An error occurred (NoSuchBucket)" in capsys.readouterr().err

@@ -8,10 +8,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pytest
@@ -76,26 +74,21 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_write_waits_for_a_clock_that_is_a_little_behind(clock: list[float]) -> None:
-    start = clock[-1]
+    """And is refused where it is far behind; also one that is set back meanwhile."""
+    start, until = clock[-1], "2026-09-21 15:13:20 UTC"
     require_later(Commit(start - 1, "silver.orders"))
     assert clock == [start]
-    require_later(Commit(start + 2, "silver.orders"))
-    assert start + 2 < clock[-1] < start + 2.1
-    # Set back while the process runs.
+    for back, newest in ((0, Commit(start + 2, "silver.orders")), (2, Commit(0.0, ""))):
+        clock.append(clock[-1] - back)
+        require_later(newest)
+        assert start + 2 < clock[-1] < start + 2.1
     clock.append(start)
-    require_later(Commit(0.0, ""))
-    assert start + 2 < clock[-1] < start + 2.1
-
-
-def test_write_is_refused_where_the_clock_is_far_behind(clock: list[float]) -> None:
-    start = clock[-1]
-    until = "2026-09-21 15:13:20 UTC"
     with pytest.raises(TransientError, match=f"3,600 s .* silver.orders, .* {until} "):
         require_later(Commit(start + 3_600, "silver.orders"))
-    assert clock == [start]
     clock.append(start - 3_600)
-    with pytest.raises(TransientError, match=r"3,600 s .* this process, .* 14:13:20 UTC "):
+    with pytest.raises(TransientError, match=r"3,602 s .* this process, .* 14:13:22 UTC "):
         require_later(Commit(0.0, ""))
+    assert clock[-1] == start - 3_600
 
 
 # Where Kafka is read on
@@ -128,23 +121,18 @@ def test_topics_file_that_is_wrong(tmp_path: Path, snapshot: SnapshotAssertion) 
             read_topics(file)
         said[text] = str(error.value).replace(str(tmp_path), "")
     assert said == snapshot
+    for encoding in ("utf-16", "latin-1", "utf-8-sig"):  # of other editors
+        file.write_text('[topics]\n"a.ü" = "b"\n', encoding=encoding)
+        if encoding != "utf-8-sig":
+            with pytest.raises(UserError, match=f"cannot read {file}: save it as UTF-8"):
+                read_topics(file)
+    assert read_topics(file).tables == {"a.ü": "b"}
 
 
 def test_number_of_a_generation() -> None:
     for times, held, newest, expected in CASES["generations"]:
         moments = [datetime.fromtimestamp(time / 1000, UTC) for time in times]
         assert numbers(moments, held, newest) == expected
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
-def test_topics_file_that_another_editor_wrote(encoding: str, tmp_path: Path) -> None:
-    file = tmp_path / "topics.toml"
-    file.write_text('[topics]\n"a.ü" = "b"\n', encoding=encoding)
-    if encoding == "utf-8-sig":
-        assert read_topics(file).tables == {"a.ü": "b"}
-    else:
-        with pytest.raises(UserError, match=f"cannot read {file}: save it as UTF-8"):
-            read_topics(file)
 
 
 def test_lake_root_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,87 +174,70 @@ def test_lock_of_a_dead_process_is_free(pid: int, tmp_path: Path) -> None:
 # Files: when to look, what is there, what cannot be read
 
 
-def seconds_to_an_occasion(folder: Path, cause: Callable[[StopRequest], object]) -> float:
-    """From 0.3 s before a cause, of which no look may come later than in a minute."""
-    stop = StopRequest()
-    looks = occasions([str(folder)], 60, stop)
-    start = time.monotonic()
-    threading.Timer(0.3, cause, [stop]).start()
-    next(looks)
-    return time.monotonic() - start
-
-
-def test_change_or_a_stop_request_is_an_occasion_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_change_or_a_stop_request_is_an_occasion_at_once(
+    is_stopped: bool, tmp_path: Path
+) -> None:
+    """As are seconds that pass, where nothing changes and where a path is no folder."""
     (tmp_path / "day").mkdir()
-    new = tmp_path / "day" / "new.json"
-    assert 0.3 < seconds_to_an_occasion(tmp_path, lambda stop: new.touch()) < 30
-    assert 0.3 < seconds_to_an_occasion(tmp_path, lambda stop: stop.note(15, None)) < 30
+    stop = StopRequest()
 
+    def change() -> None:
+        stop.note(15, None) if is_stopped else (tmp_path / "day/new.json").touch()
 
-def test_seconds_that_pass_are_an_occasion(tmp_path: Path) -> None:
-    """Where nothing changes, and where a path is no local folder."""
+    start = time.monotonic()
+    threading.Timer(0.3, change).start()
+    next(occasions([str(tmp_path)], 60, stop))
+    assert 0.3 < time.monotonic() - start < 30
     for path in (str(tmp_path), "s3://bucket/landing", str(tmp_path / "*.json")):
         looks = occasions([path], 0.2, StopRequest())
-        for _ in range(2):
-            next(looks)
+        assert [next(looks), next(looks)] == [None, None]
 
 
-def read(
-    files: list[File], bad: set[str], monkeypatch: pytest.MonkeyPatch, *, full: bool = False
-) -> tuple[list[File], MagicMock]:
-    """What the ledger has after a look at files, and their landing folder.
+@pytest.mark.parametrize(
+    "bad", [set(), {"7"}, {"0", "99"}, {f"{n}" for n in range(50)}, {"the disk"}]
+)
+def test_files_that_an_error_does_not_name_are_found(
+    bad: set[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error that comes though each can be read is no file's."""
+    files = [File(f"{number}", 0, 1) for number in range(100)]
+    jobs: list[list[File]] = []
 
-    Some cannot be read, and the error does not name them.
-    """
-
-    def records(files: list[File], topic: str | None) -> Any:
-        def save() -> None:
-            landing.jobs += 1
-            if bad & {file.path for file in files}:
-                raise PySparkException("Caused by: java.lang.Error: no name\n")
-
-        frame = MagicMock()
-        frame.write.format.return_value.mode.return_value.save.side_effect = save
-        return frame
-
-    def write(records: Any) -> frozenset[str]:
-        records.write.format("").mode("").save()
-        if full:
-            raise PySparkException("No space left on device")
+    def decode(files: list[File], broken: set[str] = bad - {"the disk"}) -> frozenset[str]:
+        jobs.append(files)
+        if broken & {file.path for file in files} or "the disk" in broken:
+            raise PySparkException("Caused by: java.lang.Error: no name\n")
         return frozenset()
 
+    def classified(files: list[File]) -> MagicMock:
+        save = "write.format.return_value.mode.return_value.save.side_effect"
+        return MagicMock(**{save: lambda: decode(files)})
+
     landing = MagicMock(
-        **{"unreadable": {}, "waiting": set(), "jobs": 0, "records": records},
-        new_files=lambda *_, **__: files,
+        **{"unreadable": {}, "waiting": set(), "records": lambda files, topic: files},
+        new_files=lambda: files,
         batches=lambda files: [files],
         readable=lambda files: files,
         set_aside=lambda files, error: files,
     )
-    batches = MagicMock(tables=[], log=logging.getLogger("test"), write=write)
-    batches.classifier.classified = lambda records: records
+    batches = MagicMock(tables=[], log=logging.getLogger("test"))
+    batches.write = lambda files: decode(files, bad)
+    batches.classifier.classified = classified
     done: list[File] = []
     monkeypatch.setattr(ingest.files, "Ledger", lambda *_: MagicMock(add=done.extend))
     monkeypatch.setattr(ingest.files, "Landing", lambda *_: landing)
-    FileReader(batches, [], None, 1).read_new(StopRequest(), lambda: None)
-    return done, landing
-
-
-@pytest.mark.parametrize("bad", [set(), {"7"}, {"0", "99"}, {f"{n}" for n in range(50)}])
-def test_files_that_an_error_does_not_name_are_found(
-    bad: set[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    files = [File(f"{number}", 0, 1) for number in range(100)]
-    done, landing = read(files, bad, monkeypatch)
+    reader = FileReader(batches, [], None, 1)
+    if "the disk" in bad:
+        with pytest.raises(UserError, match="no name"):
+            reader.read_new(StopRequest(), lambda: None)
+        return
+    reader.read_new(StopRequest(), lambda: None)
     assert {file.path for file in done} == {f"{n}" for n in range(100)} - bad
     assert {file.path for file in landing.unreadable} == bad
-    assert landing.jobs <= 3 + 2 * 7 * len(bad)
+    assert len(jobs) <= 3 + 2 * 7 * len(bad)
     for path in bad:
         assert f"cannot read {path}: no name (Error); bronze has none of it" in caplog.text
-
-
-def test_error_of_another_kind_is_no_file_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="No space left on device"):
-        read([File("a", 0, 1), File("b", 0, 1)], set(), monkeypatch, full=True)
 
 
 @pytest.mark.parametrize(
@@ -359,14 +330,11 @@ def test_build_of_another_lake_is_left_out(
 ) -> None:
     """As dbt keeps them by project, and a project may build several; unfinished, too."""
     monkeypatch.chdir(tmp_path)
+    env = {"LAKE_ROOT": str(tmp_path / "one")}
     results = {
-        "metadata": {
-            "generated_at": "2026-01-02T03:04:05Z",
-            "env": {"LAKE_ROOT": str(tmp_path / "one")},
-        },
+        "metadata": {"generated_at": "2026-01-02T03:04:05Z", "env": env},
         "args": {"which": "build"},
-        "results": [],
-        "elapsed_time": 1.5,
+        **{"results": [], "elapsed_time": 1.5},
     }
     for name in ("one/warehouse", "other/warehouse", "target"):
         (tmp_path / name).mkdir(parents=True)
@@ -379,23 +347,17 @@ def test_build_of_another_lake_is_left_out(
         assert lake_status("one").last_build is None
 
 
-def test_topics_that_kafka_lacks_have_no_lag() -> None:
+def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
+    """Unknown where nobody asked Kafka, and of topics that Kafka lacks."""
     status = LakeStatus("lake", offsets={"a/0": 9, "a/1": 4, "gone/0": 3})
+    assert (status.lag_records, status.lag_by_topic) == (None, {})
+    assert not any(line.startswith("lag") for line in status.lines())
     # A partition that bronze does not know.
     latest = {("a", 0): 13, ("a", 1): 5, ("a", 2): 1_000}
     status.note_lag(TopicState({"a": "1"}, dict.fromkeys(latest, 0), latest))
     assert json.loads(status.as_json())["lag_by_topic"] == {"a": 1_003, "gone": None}
-    assert status.lag_records == 1_003
-    lines = list(status.lines())
-    start = lines.index("lag: 1,003 records")
-    assert lines[start + 1 : start + 3] == ["  a 1,003", "  gone not in Kafka"]
-
-
-def test_lag_is_what_kafka_has_and_bronze_lacks() -> None:
-    """Unknown where nobody asked Kafka."""
-    status = LakeStatus("lake", offsets={"a/0": 9})
-    assert (status.lag_records, status.lag_by_topic) == (None, {})
-    assert not any(line.startswith("lag") for line in status.lines())
+    said = "\n".join(status.lines())
+    assert "\nlag: 1,003 records\n  a 1,003\n  gone not in Kafka\n" in f"{said}\n"
     for offset, read_to, known_id, earliest, latest, lag in CASES["lag"]:
         status = LakeStatus("lake", offsets={"a/0": offset})
         status.read_to = {} if read_to is None else {"a/0": read_to}
