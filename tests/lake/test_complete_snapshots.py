@@ -9,13 +9,13 @@ Those that a variable names, and which rows either deletes, ``tests/lake/test_de
 and ``tests/lake/test_histories.py`` compare with the reference.
 """
 
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.lake import TOPICS_FILE, Lake
+from tests.support.lake import TOPICS_FILE
 from tests.support.records import START_MS, Record, flattened, record
 from tests.support.scenario import customer, live, order, product
 
@@ -40,25 +40,20 @@ def marker(table: str, count: int, lsn: int, offset: int, source: str = "demo") 
     return record({"id": row["id"]}, value, offset, topic=MARKERS_TOPIC)
 
 
-@dataclass
-class Resynced:
-    """The lake, and the keys that tables had live rows of after each step."""
+def test_rows_that_a_snapshot_lacks_are_deleted(new_lake: NewLake, tmp_path: Path) -> None:
+    """When all of its reads are there; one that was cut off deletes nothing.
 
-    lake: Lake
-    live: dict[str, dict[str, set[Any]]] = field(default_factory=dict)
-
-    def keep(self, step: str) -> None:
-        rows = {table: self.lake.rows(f"silver.{table}") for table in RESYNCED}
-        self.live[step] = {table: live(rows[table], table) for table in RESYNCED}
-
-
-@pytest.fixture(scope="module")
-def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Resynced:
-    """A lake whose tables were read again by ``resync``, over several builds."""
-    topics = tmp_path_factory.mktemp("topics") / "topics.toml"
+    A marker is applied once, and again by a full refresh or where tables were dropped. A
+    new one costs one statement to see.
+    """
+    topics = tmp_path / "topics.toml"
     lines = f'"{MARKERS_TOPIC}" = "complete_snapshots"\n"{OTHER_TOPIC}" = "products"\n'
     topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", "[topics]\n" + lines))
-    resynced = Resynced(new_lake(topics))
+    lake = new_lake(topics)
+
+    def found() -> dict[str, set[Any]]:
+        return {table: live(lake.rows(f"silver.{table}"), table) for table in RESYNCED}
+
     steps: dict[str, list[Record]] = {
         "before": [
             *(order("r", key, FIRST, key) for key in (1, 2, 3, 4)),
@@ -77,16 +72,7 @@ def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Res
             product("r", 1, SECOND, 10),
             marker("customers", 0, SECOND, 3),
             # Its transaction was open when the snapshot found no row.
-            record(
-                {"customer_id": "OPEN"},
-                flattened(
-                    *("c", {"customer_id": "OPEN"}, 195),
-                    ts_ms=START_MS + 1,
-                    table="customers",
-                ),
-                15,
-                topic="demo.datalake.customers",
-            ),
+            customer("c", "OPEN", 195, 15, at=START_MS + 1),
         ],
         # The rest of the orders' reads. The other snapshot of the products is a new one.
         "reads": [
@@ -106,38 +92,28 @@ def resynced(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Res
             product("r", 11, 220, 13, source="other"),
         ],
     }
+    models = ("-s", "path:models/staging", *RESYNCED)
+    after = {}
     for step, events in steps.items():
-        resynced.lake.build(events, "-s", "path:models/staging", *RESYNCED, *MARKED)
-        resynced.keep(step)
-    return resynced
-
-
-def test_rows_that_a_snapshot_lacks_are_deleted(resynced: Resynced) -> None:
-    """When all of its reads are there; one that was cut off deletes nothing."""
-    marked, read, later = (resynced.live[step] for step in ("markers", "reads", "later"))
+        lake.build(events, *models, *MARKED)
+        after[step] = found()
+    marked, read, later = (after[step] for step in ("markers", "reads", "later"))
     assert (marked["orders"], read["orders"]) == ({1, 2, 3, 4, 5}, {1, 4, 5})
     assert read["order_items"] == {1, 4, 5}
-    of_other = resynced.live["other source"]["products"]
+    last = after["other source"]
     assert marked["products"] == {1, 2, 3, 4, 11, 12}
-    assert (read["products"], of_other) == ({1, 2, 11, 12}, {1, 2, 11})
+    assert (read["products"], last["products"]) == ({1, 2, 11, 12}, {1, 2, 11})
     # Of a table that was emptied.
     assert (marked["customers"], later["customers"]) == ({"OPEN"}, {"OPEN", "C2"})
 
-
-def test_a_marker_is_applied_once_and_again_by_a_full_refresh(resynced: Resynced) -> None:
-    """A new one costs one statement to see; also where the tables were dropped."""
-    lake = resynced.lake
     before = lake.tables.instants()
-    models = ("-s", "path:models/staging", *RESYNCED)
-    marked = lake.dbt("run", *models, *MARKED)["statements"]
-    plain = lake.dbt("run", *models)["statements"]
+    marked_run = lake.dbt("run", *models, *MARKED)["statements"]
+    plain_run = lake.dbt("run", *models)["statements"]
     assert lake.tables.instants() == before
-    assert len(marked) <= len(plain) + 1, "\n".join(marked)
+    assert len(marked_run) <= len(plain_run) + 1, "\n".join(marked_run)
     lake.dbt("run", "--full-refresh", "-s", *RESYNCED, *MARKED)
-    resynced.keep("rebuilt")
+    assert found() == last
     for table in ("orders", "customers"):
         lake.sql(f"drop table silver.{table} purge")
     lake.dbt("run", "-s", *RESYNCED, *MARKED)
-    resynced.keep("created again")
-    rebuilt = [resynced.live[step] for step in ("rebuilt", "created again")]
-    assert rebuilt == [resynced.live["other source"]] * 2
+    assert found() == last

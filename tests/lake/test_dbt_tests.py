@@ -6,7 +6,6 @@ tables of silver and gold are views, in a lake of each.
 """
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +33,11 @@ def made_up(folder: Path) -> dict[str, list[Row]]:
     """
     if folder == TICKIT:
         return dict(MADE_UP["tickit"])
-    found: dict[str, list[Row]] = MADE_UP["northwind"]
+    found: dict[str, list[Row]] = dict(MADE_UP["northwind"])
     line = found["silver.order_items"][0]
     for table, (key, *columns) in MADE_UP["deleted"].items():
-        found[f"silver.{table}"] += [
+        found[f"silver.{table}"] = [
+            *found[f"silver.{table}"],
             {key: "empty", "is_deleted": True},
             *(
                 {key: f"kept {name}", "is_deleted": True, name: line.get(name, "x")}
@@ -63,20 +63,14 @@ OF_COLUMNS = {
 }
 
 
-@dataclass
-class Ran:
-    """A project's tables as views of rows that are made up, and its singular data tests."""
+def dbt_test(lake: Lake, *arguments: str) -> dict[str, Any]:
+    """``dbt test``, which may fail."""
+    words = ("--vars", variables(lake.project), "--indirect-selection", "eager")
+    return lake.try_dbt("test", *arguments, *words)
 
-    folder: Path
-    lake: Lake
-    tests: dict[str, str]
-    data: dict[str, Any]
 
-    def test(self, *arguments: str) -> dict[str, Any]:
-        """``dbt test``, which may fail."""
-        variables = json.dumps(dict.fromkeys(VARIABLES[self.folder], True))
-        words = ("--vars", variables, "--indirect-selection", "eager")
-        return self.lake.try_dbt("test", *arguments, *words, project=self.folder)
+def variables(folder: Path) -> str:
+    return json.dumps(dict.fromkeys(VARIABLES[folder], True))
 
 
 def no_rows(types: dict[str, str]) -> str:
@@ -114,16 +108,14 @@ def query(rows: list[Row], types: dict[str, str]) -> str:
 
 
 @pytest.fixture(scope="module", params=[PROJECT, TICKIT], ids=["northwind", "tickit"])
-def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
-    """The data tests, on the rows that are made up."""
+def lake(request: pytest.FixtureRequest, new_lake: NewLake) -> Lake:
+    """A project's tables as views of rows that are made up."""
     folder: Path = request.param
-    files = [*(folder / ("tests/dbt" if folder == PROJECT else "tests")).glob("*.sql")]
-    lake = new_lake(folder / "topics.toml")
+    lake = new_lake(folder / "topics.toml", project=folder)
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
-    variables = json.dumps(dict.fromkeys(VARIABLES[folder], True))
-    models = ("-s", "path:models/staging", "--vars", variables)
-    staged = lake.dbt("run", *models, project=folder)
+    models = ("-s", "path:models/staging", "--vars", variables(folder))
+    staged = lake.dbt("run", *models)
     views = {
         f"silver.{view.removeprefix('stg_')}": f"select * from staging.{view}"
         for _, view, _ in lake.sql("show views in staging")
@@ -144,40 +136,38 @@ def ran(request: pytest.FixtureRequest, new_lake: NewLake) -> Ran:
         described = lake.sql(f"describe {table}") if table in views else []
         types = {name: type for name, type, _ in described}
         lake.sql(f"create or replace view {table} as {query(rows, types)}")
-    ran = Ran(folder, lake, {file.stem: "" for file in files}, {})
-    of_columns = OF_COLUMNS if folder == PROJECT else ()
-    ran.data = ran.test("-s", "test_type:singular", *of_columns)
-    compiled = Path(ran.data["target"]) / "compiled"
-    for file in files:
-        (found,) = compiled.glob(f"*/{file.relative_to(folder)}")
-        ran.tests[file.stem] = found.read_text()
-    return ran
+    return lake
 
 
-def test_unit_tests_pass(ran: Ran) -> None:
+def test_unit_tests_pass(lake: Lake) -> None:
     """Every gold model has one."""
-    answer = ran.test("-s", "test_type:unit")
+    answer = dbt_test(lake, "-s", "test_type:unit")
     known = manifest(answer)
     tests = [test["name"] for test in known["unit_tests"].values()]
     found = {name: node for name, node in answer["nodes"].items() if name in tests}
     assert sorted(found) == sorted(tests), "a test did not run, or two have one name"
     for node in found.values():
         assert node["status"] == "pass", node["message"]
-    files = {file.stem for file in (ran.folder / "models/gold").rglob("*.sql")}
+    files = {file.stem for file in (lake.project / "models/gold").rglob("*.sql")}
     gold = {test["model"] for test in known["unit_tests"].values()} & files
     assert gold == files
 
 
-def test_data_tests_find_the_wrong_rows(ran: Ran, snapshot: SnapshotAssertion) -> None:
-    """Each of them, those that are made up above."""
-    nodes = ran.data["nodes"]
-    ended = {test: nodes[test]["status"] for test in nodes if nodes[test]["kind"] == "test"}
-    looked_at, found = MADE_UP["looked_at"], {}
-    for test, sql in ran.tests.items():
-        rows = ran.lake.sql(f"select {looked_at[test]} from ({sql})")
-        found[test] = [ended.pop(test), *sorted(", ".join(row) for row in rows)]
-        assert len(found[test]) > 1
+def test_data_tests_find_the_wrong_rows(lake: Lake, snapshot: SnapshotAssertion) -> None:
+    """Each of them, those that are made up."""
+    folder = lake.project
+    of_columns = OF_COLUMNS if folder == PROJECT else {}
+    answer = dbt_test(lake, "-s", "test_type:singular", *of_columns)
+    tests = {name: node for name, node in answer["nodes"].items() if node["kind"] == "test"}
+    found = {}
+    for file in (folder / ("tests/dbt" if folder == PROJECT else "tests")).glob("*.sql"):
+        (compiled,) = Path(answer["target"]).glob(f"compiled/*/{file.relative_to(folder)}")
+        looked_at = MADE_UP["looked_at"][file.stem]
+        rows = lake.sql(f"select {looked_at} from ({compiled.read_text()})")
+        status = tests.pop(file.stem)["status"]
+        found[file.stem] = [status, *sorted(", ".join(row) for row in rows)]
+        assert rows
     assert found == snapshot
-    assert ended == (OF_COLUMNS if ran.folder == PROJECT else {})
-    for test in ended:
-        assert nodes[test]["message"].startswith("Got 1 result,"), test
+    assert {name: node["status"] for name, node in tests.items()} == of_columns
+    for node in tests.values():
+        assert node["message"].startswith("Got 1 result,")

@@ -8,7 +8,9 @@ import bz2
 import gzip
 import json
 import os
+import re
 import shutil
+import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +32,11 @@ ENVELOPE = envelope("u", ROW, 77, 1_767_225_600_123)
 
 def line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+def flat(partition: int, *offsets: int | None) -> list[Record]:
+    """The same change at some offsets of a partition."""
+    return [record(KEY, FLAT, offset, partition=partition) for offset in offsets]
 
 
 def write(folder: Path, name: str, records: Iterable[Record | str]) -> Path:
@@ -150,7 +157,7 @@ def test_unreadable_files_do_not_hold_up_the_good_ones(
     (tmp_path / "again").symlink_to(tmp_path)
     (Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.json"))).write_text("{}")
     (tmp_path / "empty.json.gz").touch()
-    write(tmp_path / "folder.json", "good.json", [record(KEY, FLAT, 2, partition=2)])
+    write(tmp_path / "folder.json", "good.json", flat(2, 2))
     ingested = bronze.ingest(str(tmp_path))
     assert (ingested.code, ingested.counts) == (3, (1, 1, 0, 0)), ingested.err
     said = ingested.err.strip().splitlines()
@@ -192,12 +199,11 @@ NAMES = (
 def test_names_of_files_are_no_patterns(bronze: Lake, tmp_path: Path) -> None:
     """And a file that grew is read again: Confluent's sink may write a key again."""
     for offset, name in enumerate(NAMES):
-        write(tmp_path, f"{name}.json", [record(KEY, FLAT, offset, partition=17)])
+        write(tmp_path, f"{name}.json", flat(17, offset))
     read = len(NAMES)
     assert bronze.ingest(str(tmp_path)).counts == (read, read, 0, 0)
     assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
-    grown = [record(KEY, FLAT, offset, partition=17) for offset in (0, read)]
-    write(tmp_path, "a b.json", grown)
+    write(tmp_path, "a b.json", flat(17, 0, read))
     assert bronze.ingest(str(tmp_path)).counts == (2, 1, 0, 0)
     assert len(events(bronze, 17)) == read + 1
 
@@ -206,7 +212,7 @@ def test_files_that_are_gone_are_forgotten(bronze: Lake, tmp_path: Path) -> None
     """By folders and by globs; what no path names stays in the ledger."""
     globs = ["", "/*.json", "/[ab].js*", "/{a,b,c/d}.json", "/?.json", "/../{5,x/y}/*"]
     for number in range(len(globs)):
-        write(tmp_path / f"{number}", "a.json", [record(KEY, FLAT, number, partition=20)])
+        write(tmp_path / f"{number}", "a.json", flat(20, number))
     kept = [f"{tmp_path}/elsewhere/b.json", f"{tmp_path}/1/b.txt", f"{tmp_path}/4/bb.json"]
     gone = [f"{tmp_path}/{number}/b.json" for number in range(len(globs))]
     ledger = bronze.root / "checkpoints" / "landing"
@@ -228,9 +234,7 @@ def test_files_that_are_gone_are_forgotten(bronze: Lake, tmp_path: Path) -> None
 
 def test_batches_are_of_a_set_size(bronze: Lake, tmp_path: Path) -> None:
     """And a file that is larger is a batch by itself."""
-    written = [
-        write(tmp_path, f"{n}.json", [record(KEY, FLAT, n, partition=19)]) for n in range(5)
-    ]
+    written = [write(tmp_path, f"{n}.json", flat(19, n)) for n in range(5)]
     two = written[0].stat().st_size + written[1].stat().st_size
     before = len(bronze.tables.instants()["bronze.cdc_events"])
     ingested = bronze.ingest(str(tmp_path), "--max-bytes", str(two))
@@ -351,12 +355,12 @@ def test_tombstone_without_a_delete_is_rejected(new_lake: NewLake) -> None:
     def tombstone(key: int, offset: int, partition: int = 0) -> Record:
         return record({"order_id": key}, None, offset, partition=partition)
 
-    def reasons() -> set[tuple[str, str]]:
+    def reasons() -> set[tuple[int, str]]:
         rows = lake.rows("bronze.rejected_events")
-        return {(row["key"], row["reason"].partition(":")[0]) for row in rows}
-
-    def lone(*keys: int) -> set[tuple[str, str]]:
-        return {(f'{{"order_id":{key}}}', reason) for key in keys}
+        return {
+            (json.loads(row["key"])["order_id"], row["reason"].partition(":")[0])
+            for row in rows
+        }
 
     reason = "a tombstone without a delete"
     lake.land(
@@ -370,7 +374,7 @@ def test_tombstone_without_a_delete_is_rejected(new_lake: NewLake) -> None:
     ingested = lake.ingest()
     assert ingested.counts == (9, 6, 1, 2)
     assert f"warning: rejected 1: {reason}: the row lives on" in ingested.err
-    assert reasons() == lone(3)
+    assert reasons() == {(3, reason)}
     lake.land(
         [
             *(tombstone(2, 20), tombstone(4, 0, partition=1)),
@@ -380,14 +384,14 @@ def test_tombstone_without_a_delete_is_rejected(new_lake: NewLake) -> None:
         ]
     )
     assert lake.ingest().counts == (8, 4, 2, 2)
-    assert reasons() == lone(2, 3, 4)
+    assert reasons() == {(key, reason) for key in (2, 3, 4)}
 
 
 # How far it is
 
 
 def test_status_says_how_far_bronze_is(bronze: Lake, tmp_path: Path) -> None:
-    bring(bronze, tmp_path, record(KEY, FLAT, 41, partition=21))
+    bring(bronze, tmp_path, *flat(21, 41))
     [row] = events(bronze, 21)
     status = json.loads(bronze.status("--json").out)
     assert status["offsets"][f"{TOPIC}/21"] == 41
@@ -415,16 +419,12 @@ def test_record_is_written_once(bronze: Lake, tmp_path: Path) -> None:
     recreated, whose offsets start again.
     """
 
-    def found() -> dict[int, list[tuple[int, int]]]:
-        return {
-            partition: [
-                (row["kafka_offset"], row["source_lsn"])
-                for row in sorted(
-                    events(bronze, partition), key=lambda row: row["source_lsn"]
-                )
-            ]
-            for partition in (KEPT, TWICE, COPIED, RECREATED)
-        }
+    def found() -> list[list[tuple[int, int]]]:
+        """Of each partition the offsets and LSNs."""
+        return [
+            sorted((row["kafka_offset"], row["source_lsn"]) for row in events(bronze, each))
+            for each in (KEPT, TWICE, COPIED, RECREATED)
+        ]
 
     envelope_of_it = record(KEY, ENVELOPE, 2, partition=KEPT)
     first = [placed(KEPT, 1), envelope_of_it, placed(TWICE, 1), placed(TWICE, 1)]
@@ -436,13 +436,7 @@ def test_record_is_written_once(bronze: Lake, tmp_path: Path) -> None:
     # Two files of nine records, of which one is another's copy and one is bad.
     assert bronze.ingest(str(tmp_path)).counts == (9, 7, 1, 0)
     after, instants = datetime.now(UTC), bronze.tables.instants()
-    expected = {
-        KEPT: [(1, 77), (2, 77)],
-        TWICE: [(1, 77), (2, 77)],
-        COPIED: [(1, 77)],
-        RECREATED: [(1, 5)],
-    }
-    assert found() == expected
+    assert found() == [[(1, 77), (2, 77)], [(1, 77), (2, 77)], [(1, 77)], [(1, 5)]]
     row = events(bronze, KEPT)[0]
     assert bronze.ingest(str(tmp_path)).counts == (0, 0, 0, 0)
     assert bronze.tables.instants() == instants
@@ -450,8 +444,8 @@ def test_record_is_written_once(bronze: Lake, tmp_path: Path) -> None:
     write(tmp_path, "3-copied.json", copied)
     write(tmp_path, "3.json", [placed(TWICE, 0), placed(RECREATED, 1, 6), "not JSON"])
     assert bronze.ingest(str(tmp_path)).counts == (5, 2, 1, 0)
-    added = {TWICE: [(0, 77), (1, 77), (2, 77)], RECREATED: [(1, 5), (1, 6)]}
-    assert found() == expected | added
+    twice, recreated = [(0, 77), (1, 77), (2, 77)], [(1, 5), (1, 6)]
+    assert found() == [[(1, 77), (2, 77)], twice, [(1, 77)], recreated]
     assert events(bronze, KEPT)[0] == row
     keys = [row["key"] for row in bronze.rows("bronze.cdc_events")]
     assert keys.count(line(UNPLACED["key"]).replace(": ", ":")) == 1
@@ -470,7 +464,7 @@ def test_record_is_written_once(bronze: Lake, tmp_path: Path) -> None:
 def test_lost_checkpoint_adds_nothing_and_the_batch_rises(
     bronze: Lake, tmp_path: Path
 ) -> None:
-    first = bring(bronze, tmp_path, record(KEY, FLAT, 1, partition=4), "not JSON")
+    first = bring(bronze, tmp_path, *flat(4, 1), "not JSON")
     assert first.counts == (2, 1, 1, 0)
     [row] = events(bronze, 4)
     shutil.rmtree(bronze.root / "checkpoints")
@@ -484,7 +478,7 @@ def test_lost_checkpoint_adds_nothing_and_the_batch_rises(
 
 
 def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Path) -> None:
-    write(tmp_path, "1.json", [record(KEY, FLAT, 1, partition=5)])
+    write(tmp_path, "1.json", flat(5, 1))
     with exclusive_lock(str(bronze.root), "ingest"):
         ingested = bronze.ingest(str(tmp_path))
     assert ingested.code == 75
@@ -494,112 +488,46 @@ def test_second_ingest_refuses_and_names_the_process(bronze: Lake, tmp_path: Pat
 
 # A topic that was recreated, in files
 
-DAY_MS = 86_400_000
-OTHER = "demo.datalake.customers"
+STEPS = tomllib.loads(Path(__file__).with_name("recreated.toml").read_text())
 
 
-def change(op: str, lsn: int, offset: int | None, day: int | None, text: str) -> Record:
-    """A change of an order, written to Kafka on one of the days."""
-    value = flattened(op, ROW | {"customer_id": text}, lsn)
-    kafka = record(KEY, value, offset, timestamp=START_MS + (day or 0) * DAY_MS + lsn)
-    if day is None:
+def change(op: str, lsn: int, offset: Any, day: Any) -> Record:
+    """A change of an order, or another topic's, written to Kafka on one of the days."""
+    if op == "other":
+        value = flattened("c", {"customer_id": "ALFKI"}, lsn, table="customers")
+        return record(KEY, value, offset, "demo.datalake.customers")
+    value = flattened(op, ROW | {"customer_id": f"{op}{offset}"}, lsn)
+    time = START_MS + (day or 0) * 86_400_000 + lsn
+    kafka = record(KEY, value, None if offset == "" else offset, timestamp=time)
+    if day == "":
         del kafka["metadata"]["timestamp"]
     return kafka
 
 
-OLD = [
-    change("c", 10, 0, 0, "c0"),
-    change("u", 90, 9, 0, "u9"),
-    change("r", 99, 12, 0, "r12"),
-]
-NEW = [change("r", 200, 2, 1, "r2"), change("u", 210, 3, 1, "u3")]
-
-
-WHEN = f'"{TOPIC}" = [2026-01-02T00:00:00.200Z]'
-Step = tuple[int, tuple[int, int, int, int], str]
-
-
-def step(lake: Lake, recreated: str, *files: list[Record]) -> Step:
-    """Ingest more files, with a line below [recreated].
-
-    The answer is the exit code, the counts, and the line that is asked for.
-    """
-    for records in files:
-        lake.land(records)
-    topics = lake.root / "topics.toml"
-    topics.write_text(f"{TOPICS_FILE.read_text()}{recreated}\n")
-    done = lake.ingest(str(lake.landing), "--topics", str(topics))
-    asked = [text for text in done.err.splitlines() if "was recreated" in text]
-    lines = [text.partition(" when: ")[2].partition("  or")[0] for text in asked]
-    return done.code, done.counts, "\n".join(lines)
-
-
-def generations(lake: Lake) -> dict[int, int]:
-    """The generation of each offset."""
-    rows = lake.rows("bronze.cdc_events")
-    found = {row["kafka_offset"]: row["topic_generation"] for row in rows}
-    assert len(found) == len(rows)
-    return found
-
-
 @pytest.mark.thorough
-def test_recreated_topic_waits_until_the_topics_file_says_when(new_lake: NewLake) -> None:
-    """Its reads and changes then win, and other topics do not wait."""
+@pytest.mark.parametrize("name", STEPS)
+def test_recreated_topic_in_files(name: str, new_lake: NewLake) -> None:
+    """It waits until the topics file says when it was recreated; no other topic does."""
     lake = new_lake()
-    assert step(lake, "", OLD) == (0, (3, 3, 0, 0), "")
-    customer = flattened("c", {"customer_id": "ALFKI"}, 9, table="customers")
-    first, second = [record(KEY, customer, number, OTHER) for number in range(2)]
-    files = ([NEW[0], first], NEW[1:], [second])
-    assert step(lake, "", *files) == (1, (2, 2, 0, 0), WHEN)
-    assert set(generations(lake)) == {0, 9, 12}
-    assert len(lake.rows("bronze.customers")) == 2
-    # The files that wait are read again.
-    assert step(lake, "") == (1, (1, 0, 0, 0), WHEN)
-    assert step(lake, WHEN) == (0, (3, 2, 0, 0), "")
-    assert generations(lake) == {0: 0, 9: 0, 12: 0, 2: 1, 3: 1}
-    lake.dbt("run", "-s", "stg_orders", "orders")
-    [row] = lake.rows("silver.orders")
-    assert (row["customer_id"], row["source_lsn"]) == ("u3", 210)
-
-    # What is late is of the old generation, and a further one is noticed.
-    assert step(lake, WHEN, [change("u", 80, 8, 0, "u8")])[1] == (1, 1, 0, 0)
-    assert generations(lake)[8] == 0
-    both = WHEN.replace("]", ", 2026-01-03T00:00:00.300Z]")
-    newest = [change("r", 300, 1, 2, "r1")]
-    assert step(lake, WHEN, newest) == (1, (0, 0, 0, 0), both)
-    assert step(lake, both)[1] == (1, 1, 0, 0)
-    assert generations(lake)[1] == 2
-
-
-@pytest.mark.thorough
-def test_generations_of_a_topic_are_told_apart_in_one_file(new_lake: NewLake) -> None:
-    """The old records rank below the new ones, also where these came before."""
-    lake = new_lake()
-    assert step(lake, "", NEW) == (0, (2, 2, 0, 0), "")
-    code, counts, asked = step(lake, "", [*NEW, *OLD])
-    assert (code, counts) == (1, (0, 0, 0, 0))
-    assert step(lake, asked)[0] == 0
-    assert generations(lake) == {**dict.fromkeys((0, 9, 12), -1), 2: 0, 3: 0}
-
-
-@pytest.mark.thorough
-def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -> None:
-    """So are records without a time or an offset, and times that differ by a second.
-
-    A topic that looks as if it had been recreated can be said not to be.
-    """
-    lake = new_lake()
-    first = [change("u", 90, 9, 1, "u9"), change("u", 91, 10, 1, "u10")]
-    assert step(lake, "", first) == (0, (2, 2, 0, 0), "")
-    late = [change("u", lsn, lsn - 20, 0, "late") for lsn in range(20, 28)]
-    repeated = [change("u", 90, 9, 1, "u9"), change("c", 1_090, 8, 1, "clock")]
-    bare = [change("r", 5_000, 2, None, "r"), change("r", 5_001, None, 2, "r")]
-    assert step(lake, "", late, repeated, bare) == (0, (12, 11, 0, 0), "")
-    again = [change("r", 6_000, 3, 3, "r"), change("r", 6_001, 20, 3, "r")]
-    assert step(lake, "", again)[0] == 1
-    assert step(lake, f'"{TOPIC}" = []') == (0, (2, 2, 0, 0), "")
-    rows = lake.rows("bronze.cdc_events")
-    assert {row["topic_generation"] for row in rows} == {0}
+    for step in STEPS[name]:
+        for changes in step.get("files", ()):
+            lake.land(change(*each) for each in changes)
+        topics = lake.root / "topics.toml"
+        topics.write_text(f"{TOPICS_FILE.read_text()}{step.get('recreated', '')}\n")
+        done = lake.ingest(str(lake.landing), "--topics", str(topics))
+        asked = re.findall(
+            r"was recreated.*? when: (.*?)(?:  or|$)", done.err, re.MULTILINE
+        )
+        rows = lake.rows("bronze.cdc_events")
+        written = {f"{row['kafka_offset']}:{row['topic_generation']}" for row in rows}
+        found = {
+            "code": done.code,
+            "counts": list(done.counts),
+            "asked": "\n".join(asked),
+            "written": " ".join(sorted(written)),
+        }
+        expected = {"asked": "", **step}
+        assert found == {name: expected[name] for name in found}
 
 
 # The exit code
@@ -607,17 +535,15 @@ def test_late_and_repeated_files_are_of_the_same_generation(new_lake: NewLake) -
 
 def test_too_many_rejected_end_with_code_3(bronze: Lake, tmp_path: Path) -> None:
     """The share that is too much can be set; the log can be read by a program."""
-    good = record(KEY, FLAT, 1, partition=6)
-    ingested = bring(bronze, tmp_path / "many", "not JSON", "nor this", good)
+    ingested = bring(bronze, tmp_path / "many", "not JSON", "nor this", *flat(6, 1))
     assert (ingested.code, ingested.counts) == (3, (3, 1, 2, 0))
     assert "67% of a batch was rejected, more than the 50% allowed" in ingested.err
     assert "rejected 2: not JSON" in ingested.err
     assert len(events(bronze, 6)) == 1
     assert len(rejected(bronze, tmp_path / "many")) == 2
 
-    more = [record(KEY, FLAT, offset, partition=6) for offset in (2, 3)]
     options = ["--log-format", "json", "--max-rejected-share", "0.1"]
-    ingested = bring(bronze, tmp_path / "few", "not JSON", *more, options=options)
+    ingested = bring(bronze, tmp_path / "few", "not JSON", *flat(6, 2, 3), options=options)
     assert (ingested.code, len(events(bronze, 6))) == (3, 3)
     warning, error = [json.loads(text) for text in ingested.err.splitlines()]
     assert (warning["level"], warning["records"]) == ("warning", 1)

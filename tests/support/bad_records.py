@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 
+from tests.support.examples import examples
 from tests.support.parser import Text
 from tests.support.records import TOPIC, Row, envelope, flattened, record
 
@@ -44,17 +43,12 @@ ENVELOPE = envelope("u", ROW, 77)
 
 @dataclass(frozen=True)
 class Case:
-    """A record, and what must become of it where that is certain.
+    """A record, and what must become of it where that is certain."""
 
-    Attributes:
-        text: a line of a file, or a value of Kafka's.
-        destination: a table or ``skipped``; None where only the general rules hold.
-        expected: values that the row must have.
-    """
-
-    text: bytes
+    text: bytes  # a line of a file, or a value of Kafka's
+    # a table or ``skipped``; None where only the general rules hold
     destination: str | None = None
-    expected: tuple[tuple[str, Any], ...] = ()
+    expected: tuple[tuple[str, Any], ...] = ()  # values that the row must have
 
 
 def line(value: Any) -> str:
@@ -236,23 +230,8 @@ _any_record: st.SearchStrategy[Case] = st.one_of(
 
 def generated(count: int, seed: int) -> list[Case]:
     """Cases that Hypothesis generates from a seed: ``count`` of each of three kinds."""
-    cases: list[Case] = []
-    for kind in (_any_record, _good_events(), _mutations()):
-
-        @hypothesis_seed(seed)
-        @settings(
-            max_examples=count,
-            database=None,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(kind)
-        def collect(each: Case) -> None:
-            cases.append(each)
-
-        collect()
-    return cases
+    kinds = (_any_record, _good_events(), _mutations())
+    return [each for kind in kinds for each in examples(kind, count, seed)]
 
 
 # What must hold

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.records import Record, Row, flattened, record
+from tests.support.records import START_MS, Record, Row, flattened, record
 from tests.support.stories import ORDER
 
 # The column that tells a table's rows apart; the lines of an order are told by the order.
@@ -22,23 +22,22 @@ def order(
     return record({"order_id": key}, flattened(op, row, lsn), offset, partition=partition)
 
 
-def customer(op: str, key: str, lsn: int, offset: int, **columns: Any) -> Record:
+def customer(
+    op: str, key: str, lsn: int, offset: int, *, at: int = START_MS, **columns: Any
+) -> Record:
     """A flattened change of a customer."""
-    return _base_change("customers", op, {"customer_id": key}, lsn, offset, columns)
+    row = {"customer_id": key}
+    value = flattened(op, row | columns, lsn, at, table="customers")
+    return record(row, value, offset, topic="demo.datalake.customers")
 
 
 def product(
     op: str, key: int, lsn: int, offset: int, *, source: str = "demo", **columns: Any
 ) -> Record:
     """A flattened change of a product, in the topic of a source."""
-    return _base_change("products", op, {"product_id": key}, lsn, offset, columns, source)
-
-
-def _base_change(
-    table: str, op: str, key: Row, lsn: int, offset: int, columns: Row, source: str = "demo"
-) -> Record:
-    value = flattened(op, {**key, **columns}, lsn, table=table)
-    return record(key, value, offset, topic=f"{source}.datalake.{table}")
+    row = {"product_id": key}
+    value = flattened(op, row | columns, lsn, table="products")
+    return record(row, value, offset, topic=f"{source}.datalake.products")
 
 
 def live(rows: list[Row], table: str) -> set[Any]:
