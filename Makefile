@@ -9,7 +9,8 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all test-servers nightly lint lock clean
+  compact docs test test-all test-servers nightly lint lint-sql lint-python lint-aws \
+  lint-dbt lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -69,11 +70,20 @@ test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that 
 nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
 	@python -m tests.nightly $(PARTS)
 
-lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
+lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse, two at a time
+	@$(MAKE) --no-print-directory --output-sync --jobs 2 lint-dbt lint-sql lint-python lint-aws
+
+lint-sql:
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/analyses examples/*/tests
+
+lint-python:
 	@ruff check . && ruff format --check .
 	@mypy
+
+lint-aws:
 	@cfn-lint deploy/aws/*.yml
+
+lint-dbt:
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
 	@for project in examples/*/dbt_project.yml; do (cd $${project%/*} && \
 	  dbt --warn-error parse --no-partial-parse --quiet) || exit 1; done

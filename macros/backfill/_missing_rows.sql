@@ -46,7 +46,7 @@ missing as (
         on
             history.source_epoch <= snapshot.source_epoch
             and coalesce(history.topic = snapshot.topic, size(array_remove(snapshot.topics, snapshot.topic)) = 0)
-    left join (
+    left outer join (
         select source_epoch, source_position, topic, topic_generation, topic_partition, min(kafka_offset) as first_offset
         from reads
         group by all

@@ -50,7 +50,7 @@
             select {{ names }}, array() as __cdc_kept, true as __cdc_is_compared from {{ computed }}
             union all
             {%- endif %}
-            select {{ names }}, __cdc_kept, {{ is_complete }} as __cdc_is_compared
+            select {{ names }}, __cdc_kept, {{ is_complete | lower }} as __cdc_is_compared
             from {{ rows }} as rows
             {%- if keys %}
             left anti join {{ keys }} as keys on rows.{{ key }} = keys.{{ key }}
@@ -61,7 +61,7 @@
         select computed.`{{ columns | join('`, computed.`') }}`, __cdc_kept, false as __cdc_surplus
         from computed
         {%- if table['is_kept'] %}
-        left join {{ this }} as stored on computed.`{{ unique_key }}` = stored.`{{ unique_key }}`
+        left outer join {{ this }} as stored on computed.`{{ unique_key }}` = stored.`{{ unique_key }}`
         where
             not __cdc_is_compared
             or not struct(computed.`{{ compared | join('`, computed.`') }}`) <=> struct(stored.`{{ compared | join('`, stored.`') }}`)

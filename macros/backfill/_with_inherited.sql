@@ -22,7 +22,7 @@
             {#- one, if two deletes ever have one position #}
             select begun.{{ key }}, begun.source_epoch, begun.source_position, min_by(__cdc_ended, string(__cdc_ended.from_key)) as ended
             from ({{ begun }}) as begun
-            left join (
+            left outer join (
                 select op, source_epoch, source_position, struct(
                     {{ key }} as from_key, __cdc_batch as ingest_batch,
                     lag(__cdc_incarnation) over of_key as incarnation, lag({{ known }}) over of_key as known,
@@ -53,7 +53,7 @@
                     {{ merged.format('link.known', 'further.known') }} as known,
                     coalesce(link.is_new, false) or coalesce(further.is_new, false) as is_new
                 from {{ at.links }} as link
-                left join {{ at.links }} as further
+                left outer join {{ at.links }} as further
                     on
                         link.from_key = further.{{ key }}
                         and link.incarnation.source_epoch = further.source_epoch
@@ -82,12 +82,12 @@
         from (
             select *, if(__cdc_incarnation.op = 'c', __cdc_incarnation, null) as __cdc_begun from {{ states }}
         ) as states
-        left join {{ at.links }} as link
+        left outer join {{ at.links }} as link
             on
                 states.{{ key }} = link.{{ key }} and __cdc_begun.source_epoch = link.source_epoch
                 and __cdc_begun.source_position = link.source_position
         {%- if has_stored %}
-        left join (
+        left outer join (
             {%- if table['is_history'] %}
             select {{ key }}, from_epoch as epoch, from_position as position, map({{ stored | join(', ') }}) as known
             from {{ this }}

@@ -70,14 +70,14 @@ texts as (
         json_object_keys(row_text) as fields,
         struct(
             {%- for column, names in table['source_names'].items() %}
-            {% for name in names[:-1] %}if(array_contains(fields, '{{ name }}'), _{{ sent.index(name) }}, {% endfor -%}
-            _{{ sent.index(names[-1]) }}{{ ')' * (names | length - 1) }} as `{{ column }}`{{ ',' if not loop.last }}
+            {% for name in names[:-1] %}if(array_contains(fields, '{{ name }}'), sent_{{ sent.index(name) }}, {% endfor -%}
+            sent_{{ sent.index(names[-1]) }}{{ ')' * (names | length - 1) }} as `{{ column }}`{{ ',' if not loop.last }}
             {%- endfor %}
         ) as row_image
     from row_texts
     lateral view inline(array(from_json(
         coalesce(nullif(row_text, ''), '{}'), '__deleted string, `{{ sent | join('` string, `') }}` string'
-    ))) opened_row as __deleted{% for _ in sent %}, _{{ loop.index0 }}{% endfor %}
+    ))) opened_row as __deleted{% for _ in sent %}, sent_{{ loop.index0 }}{% endfor %}
 ),
 
 {#- `live` is the row, null of a delete, and `unsent` what Debezium sends for a value that the write-ahead log

@@ -10,7 +10,7 @@
     {%- for column in removed %}, before.`{{ column }}`{% endfor %}
     from {{ state['rows'] }} as versions
     {%- if removed %}
-    left join (
+    left outer join (
         select {{ began | join(', ') }}
         {%- for column in removed %}, max_by(`{{ column }}`, version_number) as `{{ column }}`{% endfor %}
         from {{ target }}

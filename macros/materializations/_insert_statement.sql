@@ -21,7 +21,7 @@ select
 {%- endfor %}
 from {{ rows }} as incoming
 {%- if not overwrite and (kept or dropped) %}
-left join {{ target }} as stored
+left outer join {{ target }} as stored
     on incoming.`{{ key }}` = stored.`{{ key }}`
 {%- endif %}
 {%- endmacro %}

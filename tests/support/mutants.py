@@ -31,7 +31,7 @@ WORDS = {
     r"(?<= )asc\b": "desc",
     r"(?<= )desc\b": "asc",
     r"\bdistinct ": "",
-    r"\bleft join\b": "inner join",
+    r"\bleft outer join\b": "inner join",
     r"\bleft anti\b": "left semi",
     r"\bleft semi\b": "left anti",
 }
