@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlfluff.core import FluffConfig, Linter
 
+from cdc_lakehouse.serving.dashboard.figures import rare_and_well
 from lab.demo.landing import EVENTS, land, recorded, sink_envelope
 from tests.conftest import NewLake
 from tests.support.lake import SILVER, Lake
@@ -35,6 +37,7 @@ class Built:
     properties: dict[str, dict[str, str]]
     instants: dict[str, list[str]]
     nodes: dict[str, dict[str, Any]]
+    statements: list[str]
 
     @classmethod
     def of(cls, lake: Lake, answer: dict[str, Any]) -> "Built":
@@ -44,6 +47,7 @@ class Built:
             {table: lake.tables.properties(table) for table in tables},
             lake.tables.instants(),
             answer["nodes"],
+            answer["statements"],
         )
 
 
@@ -144,6 +148,11 @@ def test_orders_from_envelopes_equal_the_source(new_lake: NewLake) -> None:
 def test_deleted_orders_are_marked(northwind: Northwind) -> None:
     rows = northwind.increment.rows["silver.orders"]
     assert {row["order_id"] for row in rows if row["is_deleted"]} == {10250, 10252}
+    live = [
+        sum(not row["is_deleted"] for row in northwind.increment.rows[f"silver.{table}"])
+        for table in ("orders", "order_items")
+    ]
+    assert live == [829, 2_152]
 
 
 def answers() -> dict[str, Row]:
@@ -176,6 +185,11 @@ def test_revenue_of_the_customers_is_that_of_the_source(built: Built) -> None:
     assert revenue == sorted(revenue, reverse=True)
     assert abs(sum(row["revenue_share"] for row in ranked) - 1) < Decimal("1e-6")
     assert ranked[0]["company_name"] == "QUICK-Stop"
+    # Of three customers, and of twenty.
+    shares = [sum(row["revenue_share"] for row in ranked[:count]) for count in (3, 20)]
+    assert [round(share, 3) for share in shares] == [Decimal("0.253"), Decimal("0.629")]
+    rare = sorted(row["customer_id"] for row in rare_and_well(rows))
+    assert rare == ["BOLID", "EASTC", "FOLIG", "SEVES", "SIMOB"]
     # The full refresh builds all of gold.
     lines = built.rows.get("gold.order_items")
     assert lines is None or sum(row["revenue"] for row in lines) == sum(revenue)
@@ -203,6 +217,35 @@ def test_expected_answers_are_the_sources(northwind: Northwind) -> None:
         *("--indirect-selection", "eager"),
     )
     assert answer["nodes"][test]["status"] == "pass"
+
+
+def test_sqlfluff_lints_what_the_macros_make(northwind: Northwind) -> None:
+    """Of each kind of statement of a model the longest, but for Hudi's procedures.
+
+    Not judged is the layout of a text that loops make, and that names are quoted, as they
+    may be any, stars, and limits of what is asked for whether there is any.
+    """
+    longest: dict[tuple[str, str], str] = {}
+    for text in [*northwind.first.statements, *northwind.increment.statements]:
+        node, verb = re.findall(r"(?s)/\*(.*?)\*/\s*(\w+)", text)[0]
+        if verb != "call":
+            longest[node, verb] = max(text, longest.get((node, verb), ""), key=len)
+    models = ("stg_orders", "orders", "order_items", "rejected_rows", "revenue_by_customer")
+    config = FluffConfig.from_path(
+        str(PROJECT),
+        overrides={
+            "templater": "raw",
+            "rules": "capitalisation,convention,ambiguous",
+            "exclude_rules": "convention.quoted_literals,AM04,AM09",
+        },
+    )
+    wrong = {
+        violation.desc(): node
+        for (node, _), text in longest.items()
+        if re.search(rf'"model\.cdc_lakehouse\.({"|".join(models)})"', node)
+        for violation in Linter(config).lint_string(text).get_violations()
+    }
+    assert wrong == {}
 
 
 def test_tables_are_copy_on_write_of_version_6(built: Built) -> None:
