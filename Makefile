@@ -9,8 +9,8 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all test-servers nightly lint lint-sql lint-python lint-aws \
-  lint-dbt lock clean
+  compact docs test test-all test-servers classes downloads nightly lint lint-sql \
+  lint-python lint-aws lint-dbt lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -63,27 +63,32 @@ test: setup $(CLASSES) ## the tests that need nothing but Python (minutes)
 test-all: setup s3 $(CLASSES) ## every test, also those of real servers, but for make nightly's
 	@python -m pytest tests examples -m 'not nightly' --junitxml=reports/test-all.xml
 
-test-servers: setup s3 $(CLASSES) ## of each real server the smallest test that notices that it broke, and all histories
-	@python -m tests.downloads
+test-servers: setup s3 $(CLASSES) downloads ## of each real server the smallest test that notices that it broke, and all histories
 	@python -m pytest tests/servers -m smoke --junitxml=reports/test-servers.xml
+
+classes: $(CLASSES)
+
+downloads: setup
+	@python -m tests.downloads
 
 nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
 	@python -m tests.nightly $(PARTS)
 
-lint: setup ## sqlfluff, ruff, mypy, cfn-lint, dbt parse, two at a time
-	@$(MAKE) --no-print-directory --output-sync --jobs 2 lint-dbt lint-sql lint-python lint-aws
+lint: lint-dbt lint-sql lint-python lint-aws ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 
-lint-sql:
+lint-sql: setup
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/analyses examples/*/tests
 
-lint-python:
+lint-python: setup
 	@ruff check . && ruff format --check .
 	@mypy
 
-lint-aws:
+lint-aws: setup
 	@cfn-lint deploy/aws/*.yml
 
-lint-dbt:
+# In a target folder of its own, as another dbt may run.
+lint-dbt: export DBT_TARGET_PATH := $(CURDIR)/.venv/lint
+lint-dbt: setup
 	@dbt --warn-error parse --profiles-dir profiles --no-partial-parse --quiet
 	@for project in examples/*/dbt_project.yml; do (cd $${project%/*} && \
 	  dbt --warn-error parse --no-partial-parse --quiet) || exit 1; done
