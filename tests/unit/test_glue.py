@@ -7,6 +7,7 @@ import json
 import socket
 from pathlib import Path
 from typing import Any, NoReturn
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -123,23 +124,26 @@ def test_only_what_differs_is_written_and_what_others_set_stays(
     assert leftovers(database.name, set()) == [f"{database.name}.orders"]
 
 
-@pytest.mark.parametrize("owner", [{}, {"cdc_lakehouse": "s3://lake/there"}], ids=len)
-def test_table_of_others_is_left_alone(owner: dict[str, str], aws: Aws) -> None:
-    database = Database(aws, f"foreign_{len(owner)}")
-    foreign = {**database.table(order_id="int").definition, "Parameters": owner}
-    database.client.create_table(DatabaseName=database.name, TableInput=foreign)
-    before = database.stored()
-    said = "of the lake at s3://lake/there: drop it" if owner else "that something else ma"
-    with pytest.raises(UserError, match=said):
-        database.put(order_id="bigint")
-    assert database.stored() == before
-    assert database.catalogue.leftovers(database.name, set()) == []
-
-
-def test_database_of_another_lake_is_left_alone(database: Database) -> None:
-    there = Catalogue("s3://lake/there", is_dry=False)
-    with pytest.raises(UserError, match="of the lake at s3://lake/here: choose other"):
-        there.create_database(database.name)
+def test_what_others_made_is_left_alone(database: Database) -> None:
+    """A table of something else, a table and a database of another lake."""
+    there = "s3://lake/there"
+    for number, (owner, said) in enumerate(
+        [
+            ({}, "that something else made"),
+            ({"cdc_lakehouse": there}, f"of the lake at {there}: drop it"),
+        ]
+    ):
+        foreign = {**database.table(order_id="int").definition, "Parameters": owner}
+        database.name += str(number)
+        database.catalogue.create_database(database.name)
+        database.client.create_table(DatabaseName=database.name, TableInput=foreign)
+        before = database.stored()
+        with pytest.raises(UserError, match=said):
+            database.put(order_id="bigint")
+        assert database.stored() == before
+        assert database.catalogue.leftovers(database.name, set()) == []
+    with pytest.raises(UserError, match=f"of the lake at {LAKE}: choose other"):
+        Catalogue(there, is_dry=False).create_database(database.name)
 
 
 def test_schema_may_be_at_the_folder_of_its_layer(
@@ -160,12 +164,9 @@ def test_partitions_are_added(database: Database) -> None:
     days = [
         f"day=2026-{month:02}-{day:02}" for month in range(1, 6) for day in range(1, 29)
     ]
-    said = ["new table", "140 new partitions"]
-    assert database.put(*days, order_id="int") == said
-    assert database.put(*days, order_id="int") == []
     more = [*days, "day=2026-06-01", "day=100 %25 %2F%3D"]
-    assert database.put(*more, order_id="int") == ["2 new partitions"]
-    assert database.put(*more, order_id="int") == []
+    said = [database.put(*each, order_id="int") for each in (days, days, more, more)]
+    assert said == [["new table", "140 new partitions"], [], ["2 new partitions"], []]
     pages = database.client.get_paginator("get_partitions").paginate(
         DatabaseName=database.name, TableName="orders"
     )
@@ -340,28 +341,24 @@ def test_rows_are_printed_as_a_table_or_as_json(
 
 @pytest.fixture
 def group(aws: Aws, monkeypatch: pytest.MonkeyPatch) -> athena.Athena:
+    """moto never fails, so a test tells what its client answers."""
     monkeypatch.setattr(athena, "SECONDS_BETWEEN_POLLS", 0)
-    return athena.Athena("primary", None)
+    group = athena.Athena("primary", None)
+    monkeypatch.setattr(group.client, "get_query_execution", MagicMock())
+    monkeypatch.setattr(group.client, "stop_query_execution", MagicMock())
+    return group
 
 
 @pytest.mark.parametrize(("may_pass", "code"), [(False, 1), (True, 75)])
 def test_reason_of_a_failure_is_given(
-    may_pass: bool, code: int, group: athena.Athena, monkeypatch: pytest.MonkeyPatch
+    may_pass: bool, code: int, group: athena.Athena
 ) -> None:
-    """moto never fails, so the client's answer is told here."""
-    states: list[dict[str, Any]] = [
-        {"State": "QUEUED"},
-        {
-            "State": "FAILED",
-            "StateChangeReason": "TABLE_NOT_FOUND: line 1:15",
-            "AthenaError": {"Retryable": may_pass},
-        },
+    reason = "TABLE_NOT_FOUND: line 1:15"
+    failed = {"StateChangeReason": reason, "AthenaError": {"Retryable": may_pass}}
+    group.client.get_query_execution.side_effect = [
+        {"QueryExecution": {"Status": status}}
+        for status in ({"State": "QUEUED"}, {"State": "FAILED", **failed})
     ]
-    monkeypatch.setattr(
-        group.client,
-        "get_query_execution",
-        lambda **_: {"QueryExecution": {"Status": states.pop(0)}},
-    )
     with pytest.raises(UserError, match="query failed: TABLE_NOT_FOUND") as error:
         group.run("select 1")
     assert error.value.exit_code == code
@@ -369,17 +366,9 @@ def test_reason_of_a_failure_is_given(
 
 @pytest.mark.parametrize("trouble", [KeyboardInterrupt, NoCredentialsError])
 def test_query_that_cannot_be_waited_for_is_stopped(
-    trouble: type[BaseException], group: athena.Athena, monkeypatch: pytest.MonkeyPatch
+    trouble: type[BaseException], group: athena.Athena
 ) -> None:
-    stopped: list[str] = []
-
-    def interrupted(**_: str) -> None:
-        raise trouble
-
-    monkeypatch.setattr(group.client, "get_query_execution", interrupted)
-    monkeypatch.setattr(
-        group.client, "stop_query_execution", lambda **asked: stopped.extend(asked.values())
-    )
+    group.client.get_query_execution.side_effect = trouble
     with pytest.raises(trouble):
         group.run("select 1")
-    assert len(stopped) == 1
+    assert group.client.stop_query_execution.call_count == 1
