@@ -3,13 +3,11 @@
 import logging
 import os
 import signal
-import subprocess
-import sys
 import time
 import traceback
 import weakref
-from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import click
 import pytest
@@ -19,7 +17,6 @@ from cdc_lakehouse.command import delayed_signals, run
 from cdc_lakehouse.errors import TransientError, UserError
 from cdc_lakehouse.spark import java
 from ingest.failures import explanation
-from tests.support.project import PROJECT
 
 
 class Node:
@@ -66,48 +63,6 @@ def test_what_takes_long_is_spoken_of(
     assert said[0].endswith(" long: starting Spark, for 0 s now")
 
 
-# Spark's JVM; none is started
-
-# A `spark-submit` that never says where it listens.
-HANGING = """#!/bin/sh
-echo $$ > "$PID_FILE.part" && mv "$PID_FILE.part" "$PID_FILE"
-exec sleep 600
-"""
-STARTING = """
-import signal
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, signal.default_int_handler)
-from cdc_lakehouse.spark import java
-java.start({"spark.master": "local"})
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_start_that_hangs_is_ended_by_a_signal(
-    number: signal.Signals, tmp_path: Path
-) -> None:
-    submit, pid_file = tmp_path / "bin" / "spark-submit", tmp_path / "pid"
-    submit.parent.mkdir()
-    submit.write_text(HANGING)
-    submit.chmod(0o755)
-    known = {"SPARK_HOME": str(tmp_path), "PID_FILE": str(pid_file)}
-    process = subprocess.Popen(
-        [sys.executable, "-c", STARTING],
-        cwd=PROJECT,
-        env=os.environ | known,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while not pid_file.exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(number)
-    _, said = process.communicate(timeout=10)
-    assert "KeyboardInterrupt" in said
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid_file.read_text()), 0)
-
-
 def test_signal_waits_for_the_end_of_a_block() -> None:
     """And is not lost with an error."""
     done = []
@@ -152,22 +107,16 @@ def test_error_of_ours_that_a_batch_raises_is_itself() -> None:
         assert (error.exit_code, str(error)) == (raised.exit_code, str(raised))
 
 
-def test_user_without_a_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a container's that runs as a number: Hadoop would end in a trace."""
-
-    def unknown(number: int) -> None:
-        raise KeyError(number)
-
-    monkeypatch.setattr("cdc_lakehouse.spark.java.pwd.getpwuid", unknown)
-    with pytest.raises(UserError, match="has no entry in /etc/passwd"):
-        java._require_user()
-
-
-def test_folder_whose_files_cannot_be_run_is_refused(
+def test_user_or_folder_that_java_cannot_use_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Java loads libraries from there."""
+    """A container's user that is a number; a folder of which Java can load no library."""
     flags = SimpleNamespace(f_flag=os.ST_NOEXEC)
-    monkeypatch.setattr("cdc_lakehouse.spark.java.os.statvfs", lambda folder: flags)
-    with pytest.raises(UserError, match=r"mounted noexec.*set TMPDIR"):
+    with monkeypatch.context() as patch:
+        patch.setattr("cdc_lakehouse.spark.java.os.statvfs", lambda folder: flags)
+        with pytest.raises(UserError, match=r"mounted noexec.*set TMPDIR"):
+            java._require_user()
+    unknown = MagicMock(side_effect=KeyError)
+    monkeypatch.setattr("cdc_lakehouse.spark.java.pwd.getpwuid", unknown)
+    with pytest.raises(UserError, match="has no entry in /etc/passwd"):
         java._require_user()
