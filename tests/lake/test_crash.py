@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.crash_rerun import SmallLake, small_lake
+from tests.support.crash_images import COMPLETED, END, STATES, SmallLake, small_lake
 from tests.support.lake import SparkProcess
 
 
@@ -56,8 +56,14 @@ def small(
 
 
 def test_recording_has_every_step_of_every_commit(small: SmallLake) -> None:
+    """And the work has an image before it and one after it."""
     for work in (*small.ingests, *small.builds):
-        work.check_enumeration()
+        before, after = work.images[0].instants, work.images[-1].instants
+        assert work.images[-1].point == END
+        assert {*before.values(), *after.values()} == {COMPLETED}
+        assert after.keys() > before.keys()
+        for instant in after.keys() - before.keys():
+            assert {each.instants.get(instant) for each in work.images} >= {None, *STATES}
 
 
 # Of each ingest and build the points at which it is killed.
@@ -85,15 +91,10 @@ BUILDS: list[tuple[str, ...]] = [
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_ingest_is_completed_after_a_kill(number: int, small: SmallLake) -> None:
-    work = small.ingests[number]
-    assert not work.failures(work.images.at(*INGESTS[number]))
-
-
-@pytest.mark.parametrize("number", [0, 1])
-def test_build_is_completed_after_a_kill(number: int, small: SmallLake) -> None:
-    work = small.builds[number]
-    assert not work.failures(work.images.at(*BUILDS[number]))
+def test_ingest_and_build_are_completed_after_a_kill(number: int, small: SmallLake) -> None:
+    ingest, build = small.ingests[number], small.builds[number]
+    assert ingest.failures(ingest.at(*INGESTS[number])) == {}
+    assert build.failures(build.at(*BUILDS[number])) == {}
 
 
 def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
@@ -101,14 +102,14 @@ def test_table_whose_creation_was_killed_is_created_once_its_folder_is_removed(
 ) -> None:
     """A kill may leave no hoodie.properties or an empty one, which stops every build."""
     work = small.builds[0]
-    without, empty = work.images.at(
+    without, empty = work.at(
         creation_of("silver.orders"), r"^write .*silver.db/orders/.hoodie/hoodie.properties"
     )
     for image, error in [
         (without, "HoodieIOException: Could not load Hoodie properties"),
         (empty, "TableNotFoundException: Hoodie table not found"),
     ]:
-        work.images.restore(image, work.lake)
+        work.restore(image)
         with pytest.raises(AssertionError, match=error):
             work.check_rerun()
     shutil.rmtree(work.lake.tables.path("silver.orders"))

@@ -14,8 +14,7 @@ import pytest
 
 from cdc_lakehouse.spark.lock import exclusive_lock
 from tests.conftest import NewLake
-from tests.support.crash_images import unfinished
-from tests.support.crash_rerun import BATCHES
+from tests.support.crash_images import BATCHES, unfinished
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT
 from tests.support.small_project import small_project

@@ -20,7 +20,7 @@ from lab.benchmarks.settings import table_properties
 from tests.conftest import NewLake
 from tests.lake.test_crash import IN_FLIGHT, REQUESTED, creation_of
 from tests.support.commands import run
-from tests.support.crash_rerun import (
+from tests.support.crash_images import (
     BATCHES,
     SmallLake,
     content,
@@ -52,31 +52,28 @@ def small(
 @pytest.mark.parametrize("number", [0, 1])
 def test_ingest_is_completed_after_a_kill_anywhere(small: SmallLake, number: int) -> None:
     work = small.ingests[number]
-    assert not work.failures(work.images.states)
+    assert not work.failures(work.states)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_build_is_completed_after_a_kill_anywhere(small: SmallLake, number: int) -> None:
     """But where no build succeeds by itself, as test_crash.py shows."""
-    images = small.builds[number].images
+    work = small.builds[number]
     known = [
         image
         for table in (("silver.orders", "gold.by_customer") if number == 0 else ())
-        for image in images.between(creation_of(table), r"^sql ")
+        for image in work.between(creation_of(table), r"^sql ")
     ]
-    failures = small.builds[number].failures(
-        image for image in images.states if image not in known
-    )
-    assert not failures
+    assert not work.failures(image for image in work.states if image not in known)
 
 
 def test_new_column_is_added_after_a_kill(small: SmallLake) -> None:
     """While it was added, in the increment that adds it, and in the build before."""
     killed, work = small.builds[1:]
-    assert not work.failures(work.images.at(REQUESTED, ADDED, IN_FLIGHT))
-    (image,) = killed.images.at(IN_FLIGHT)
-    killed.images.restore(image, killed.lake)
+    assert not work.failures(work.at(REQUESTED, ADDED, IN_FLIGHT))
+    (image,) = killed.at(IN_FLIGHT)
+    killed.restore(image)
     work.rerun()
 
 
@@ -149,7 +146,7 @@ def test_many_small_batches_leave_few_files(spark: SparkProcess, tmp_path: Path)
     assert f"file:{files[0]}" not in remembered
     assert lake.ingest(str(lake.landing)).counts == (0, 0, 0, 0)
 
-    images = work.images.at(
+    images = work.at(
         r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.requested",
         r"^create .*cdc_events/.hoodie/\d+\.replacecommit\.inflight",
         r"^(create|rename) .*cdc_events/.hoodie/\d+\.replacecommit($|\.[^ri])",

@@ -14,6 +14,7 @@ Derby writes past Hadoop; its own recovery is not looked at.
 import hashlib
 import json
 import os
+import pkgutil
 import re
 import signal
 import threading
@@ -29,6 +30,7 @@ from pyspark import SparkContext
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
+from cdc_lakehouse.spark.session import spark_session
 from tests.support.crash_images import END, Image
 
 # What says nothing about the work: logs, and locks that the kernel frees.
@@ -220,3 +222,10 @@ def _state(thread: Path) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return "X"
     return status.rpartition(") ")[2][0]
+
+
+def record(folder: str, name: str, *arguments: Any) -> Any:
+    """Call a function and keep in a folder what a kill would leave at each point."""
+    spark_session()
+    with Recorder(Path(os.environ["LAKE_ROOT"]), Path(folder)).recording():
+        return pkgutil.resolve_name(f"tests.support.{name}")(*arguments)

@@ -12,7 +12,9 @@ from typing import Any
 
 from py4j.java_gateway import JavaMember
 from py4j.protocol import STATIC_PREFIX
+from pyspark import SparkContext
 
+from cdc_lakehouse.spark.session import spark_session
 from tests.support.lake import SparkProcess
 
 
@@ -30,7 +32,13 @@ class Kafka:
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         """A function of this module, for this broker."""
-        return partial(self.spark.ask, "kafka", function, self.bootstrap_servers)
+        return partial(self.spark.ask, "kafka:run", function, self.bootstrap_servers)
+
+
+def run(function: str, *arguments: Any) -> Any:
+    """Run a function of this module; without a Spark session, where one was closed."""
+    gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
+    return globals()[function](gateway.jvm, *arguments)
 
 
 def _properties(jvm: Any, servers: str) -> Any:

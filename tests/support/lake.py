@@ -7,6 +7,7 @@ lake's turn comes. Readers that are not Spark find its tables wherever it is.
 
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -24,6 +25,7 @@ from tests.support.records import Record, Row
 from tests.support.tables import Tables
 
 TOPICS_FILE = Path(__file__).with_name("topics.toml")
+WORKER = "from tests.support.worker import main; main()"
 
 
 @dataclass
@@ -65,7 +67,7 @@ class SparkProcess:
         self.log = folder / "worker.log"
         self.occupant: Lake | None = None
         self.pid: int | None = None
-        self._process: subprocess.Popen[str] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._generates_code = False
         self._count = 0
 
@@ -88,7 +90,7 @@ class SparkProcess:
             self._generates_code = lake.generates_code
             if self._process is not None:
                 unset = dict.fromkeys(NO_CODE)
-                self.ask("set", unset if lake.generates_code else NO_CODE)
+                self.ask("worker:set_properties", unset if lake.generates_code else NO_CODE)
 
     def clear(self) -> None:
         """Move the lake that is at the place away."""
@@ -100,26 +102,25 @@ class SparkProcess:
     def release(self) -> None:
         """Let go of the lake's metastore, for another process; the JVM stays."""
         if self._process is not None:
-            self.ask("close")
+            self.ask("worker:close")
 
-    def ask(self, command: str, *arguments: Any) -> Any:
-        """Have the process do something; its answer."""
+    def ask(self, name: str, *arguments: Any) -> Any:
+        """Have the process call a function of ``tests.support``; what it returns."""
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(json.dumps([command, arguments]) + "\n")
+            pickle.dump((name, arguments), process.stdin)
             process.stdin.flush()
-            answer = process.stdout.readline()
+            return pickle.load(process.stdout)
+        except (EOFError, pickle.UnpicklingError):
+            self.kill()
+            log = self.log.read_text(errors="replace")[-4000:]
+            raise SparkDiedError(f"{SparkDiedError.TEXT}: {log}") from None
         except BaseException:
             # A time limit, or Ctrl-C: its answer would be taken for the next one's.
             self.kill()
             raise
-        if not answer:
-            self.kill()
-            log = self.log.read_text(errors="replace")[-4000:]
-            raise SparkDiedError(f"{SparkDiedError.TEXT}: {log}")
-        return json.loads(answer)
 
     def kill(self) -> None:
         """End the process, and its Java with it, as a crash does."""
@@ -129,17 +130,16 @@ class SparkProcess:
             self._process = None
             self.pid = None
 
-    def _start(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.worker", str(self.folder)],
+                [sys.executable, "-c", WORKER, str(self.folder)],
                 cwd=PROJECT,
                 env=environment(self.place)
                 | {"PYSPARK_SUBMIT_ARGS": _submit_arguments(self._generates_code)},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                text=True,
                 start_new_session=True,
             )
         self.pid = self._process.pid
@@ -225,7 +225,7 @@ class Lake:
 
     def _ingest(self, *arguments: str) -> Ingested:
         self.spark.put(self)
-        return Ingested(**self.spark.ask("ingest", list(arguments)))
+        return Ingested(**self.spark.ask("worker:run_ingest", [*arguments]))
 
     def dbt(self, *arguments: str, project: Path | None = None) -> dict[str, Any]:
         """Run a dbt command that must succeed."""
@@ -255,7 +255,7 @@ class Lake:
         """
         self.spark.put(self)
         folder = str(project or self.project)
-        answer: dict[str, Any] = self.spark.ask("dbt", list(arguments), folder)
+        answer: dict[str, Any] = self.spark.ask("worker:run_dbt", [*arguments], folder)
         return answer
 
     def build(self, records: Iterable[Record | str], *arguments: str) -> list[str]:
@@ -276,13 +276,14 @@ class Lake:
     def sql(self, statement: str) -> list[list[str]]:
         """Run a statement in the lake's Spark session."""
         self.spark.put(self)
-        answer: list[list[str]] = self.spark.ask("sql", statement)
+        answer: list[list[str]] = self.spark.ask("worker:run_sql", statement)
         return answer
 
     def write_parquet(self, avro: Path, parquet: Path, codec: str, **settings: str) -> None:
         """Write the rows of a container file of Avro as Confluent's sink writes Parquet."""
         self.spark.put(self)
-        self.spark.ask("parquet", str(avro), str(parquet), codec, settings)
+        arguments = (str(avro), str(parquet), codec, settings)
+        self.spark.ask("worker:write_parquet", *arguments)
 
     def rows(self, table: str) -> list[Row]:
         """The rows of ``<layer>.<table>``, read without Spark; always in the same order."""

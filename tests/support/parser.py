@@ -1,9 +1,7 @@
 """The ingest's parser on many records in one Spark job, without a table."""
 
-import base64
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -48,11 +46,9 @@ def classify(
         which is no record.
     """
     topics = topics or read_topics()
-    lines = [_text(text.encode() if isinstance(text, str) else text) for text in texts]
+    lines = [text.encode() if isinstance(text, str) else text for text in texts]
     lake.spark.put(lake)
-    rows: list[Row] = lake.spark.ask(
-        *("classify", lines, topic, [topics.tables, topics.epochs, topics.source_tables])
-    )
+    rows: list[Row] = lake.spark.ask("parser:run_classify", lines, topic, topics)
     by_number: dict[int, Row] = {}
     for row in rows:
         number = int(row["source_file"])
@@ -61,12 +57,12 @@ def classify(
     return [by_number.get(number) for number in range(len(texts))]
 
 
-def run_classify(texts: list[str], topic: str | None, topics: list[Any]) -> list[Row]:
+def run_classify(texts: list[bytes], topic: str | None, topics: Topics) -> list[Row]:
     """The part of ``classify`` that runs in the process with Spark."""
-    numbered = [(_bytes(text), str(number)) for number, text in enumerate(texts)]
+    numbered = [(bytearray(text), str(number)) for number, text in enumerate(texts)]
     frame = spark_session().createDataFrame(numbered, "value binary, source_file string")
     lines = frame.select(F.col("value").cast("string"), "source_file")
-    return _rows(Classifier(Topics(*topics)).classified(records_from_lines(lines, topic)))
+    return _rows(Classifier(topics).classified(records_from_lines(lines, topic)))
 
 
 def decode(lake: Lake, records: Sequence[KafkaRecord], registry: str | None) -> list[Row]:
@@ -78,24 +74,20 @@ def decode(lake: Lake, records: Sequence[KafkaRecord], registry: str | None) -> 
         registry: its URL.
     """
     lake.spark.put(lake)
-    plain = [
-        [_text(each.key), _text(each.value), {n: _text(v) for n, v in each.headers.items()}]
-        for each in records
-    ]
-    rows: list[Row] = lake.spark.ask("decode", plain, registry)
+    rows: list[Row] = lake.spark.ask("parser:run_decode", records, registry)
     rows.sort(key=lambda row: int(row["kafka_offset"]))
     assert [row["kafka_offset"] for row in rows] == list(range(len(records)))
     return rows
 
 
-def run_decode(records: list[Any], registry: str | None) -> list[Row]:
+def run_decode(records: list[KafkaRecord], registry: str | None) -> list[Row]:
     """The part of ``decode`` that runs in the process with Spark."""
     spark = spark_session()
     headers = "array<struct<key: string, value: binary>>"
     batch = spark.createDataFrame(
         [
-            (n, _bytes(key), _bytes(value), [(k, _bytes(v)) for k, v in given.items()])
-            for n, (key, value, given) in enumerate(records)
+            (n, _bytes(each.key), _bytes(each.value), [*each.headers.items()])
+            for n, each in enumerate(records)
         ],
         f"offset bigint, key binary, value binary, headers {headers}",
     ).select(
@@ -115,9 +107,5 @@ def _rows(frame: DataFrame) -> list[Row]:
     return [row.asDict() for row in frame.withColumns(texts).collect()]
 
 
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else base64.b64encode(content).decode()
-
-
-def _bytes(text: str | None) -> bytearray | None:
-    return None if text is None else bytearray(base64.b64decode(text))
+def _bytes(content: bytes | None) -> bytearray | None:
+    return None if content is None else bytearray(content)

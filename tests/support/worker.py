@@ -9,8 +9,9 @@ import hashlib
 import io
 import json
 import os
+import pickle
+import pkgutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,6 @@ from cdc_lakehouse import log
 from cdc_lakehouse.dbt import plugin
 from cdc_lakehouse.spark.metastore import metastore
 from cdc_lakehouse.spark.session import spark_session
-from tests.support import kafka
-from tests.support.crash_recorder import Recorder
-from tests.support.parser import run_classify, run_decode
 from tests.support.project import PROJECT
 
 
@@ -153,12 +151,6 @@ def write_parquet(avro: str, parquet: str, codec: str, settings: dict[str, str])
             writer.write(rows.next())
 
 
-def run_kafka(function: str, *arguments: Any) -> Any:
-    """Ask Kafka's clients; without a Spark session, where one was closed."""
-    gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
-    return getattr(kafka, function)(gateway.jvm, *arguments)
-
-
 def close() -> None:
     """Stop Spark, and have Hive and Derby forget the lake.
 
@@ -199,36 +191,13 @@ def set_properties(properties: dict[str, str | None]) -> None:
             system.setProperty(name, value)
 
 
-def record_images(folder: str, command: str, arguments: list[Any]) -> Any:
-    """Run another command and keep in a folder what a kill would leave at each point."""
-    spark_session()
-    with Recorder(Path(os.environ["LAKE_ROOT"]), Path(folder)).recording():
-        return COMMANDS[command](*arguments)
-
-
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "ingest": run_ingest,
-    "dbt": run_dbt,
-    "sql": run_sql,
-    "kafka": run_kafka,
-    "classify": run_classify,
-    "decode": run_decode,
-    "parquet": write_parquet,
-    "close": close,
-    "set": set_properties,
-    "record": record_images,
-}
-
-
 def main() -> None:
-    """Answer commands, one JSON line each, until there are no more."""
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Call functions of ``tests.support``, and answer what they return, until the end."""
+    answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    for line in sys.stdin:
-        command, arguments = json.loads(line)
-        answers.write(json.dumps(COMMANDS[command](*arguments)) + "\n")
-        answers.flush()
-
-
-if __name__ == "__main__":
-    main()
+    with contextlib.suppress(EOFError):
+        while True:
+            name, arguments = pickle.load(sys.stdin.buffer)
+            answer = pkgutil.resolve_name(f"tests.support.{name}")(*arguments)
+            pickle.dump(answer, answers)
+            answers.flush()
