@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.histories import LANES, Outcome, Placed
+from tests.support.histories import LANES, Outcome
 from tests.support.lake import Lake
 from tests.support.lanes import run_lanes, write_project
 from tests.support.stories import FORMS, STORIES, Batches, told
@@ -56,14 +56,14 @@ class Contract:
     """The lake in which all stories happened, in every way, and what was wrong."""
 
     lake: Lake
-    placed: dict[tuple[str, str], Placed]
+    outcomes: dict[tuple[str, str], Outcome]
     wrong: dict[str, list[str]]
 
 
 @pytest.fixture(scope="module")
 def contract(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Contract:
     outcomes = {
-        (story, way): Outcome(batches, {}, ORDERS, form=FORMS.get(story, "flattened"))
+        (story, way): Outcome(ORDERS, batches, form=FORMS.get(story, "flattened"))
         for story, text in STORIES.items()
         for way, batches in ways(told(text)).items()
     }
@@ -74,10 +74,11 @@ def contract(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Con
     found = run_lanes(lake, {ORDERS: [outcomes[name] for name in names]})
     wrong: dict[str, list[str]] = {}
     for difference in found[ORDERS.name]:
-        story, way = names[difference.placed.number]
+        story, way = names[difference.outcome.number]
         wrong.setdefault(story, []).append(f"{way}, {difference}")
-    placed = {name: Placed(number, outcomes[name]) for number, name in enumerate(names)}
-    return Contract(lake, placed, wrong)
+    for number, name in enumerate(names):
+        outcomes[name].number = number
+    return Contract(lake, outcomes, wrong)
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -94,7 +95,7 @@ def test_carried_value_says_whether_it_is_known(
     story: str, is_known: bool, contract: Contract
 ) -> None:
     """Of the order of a story that was told as it is."""
-    key = contract.placed[story, "as it is"].key(1)
+    key = contract.outcomes[story, "as it is"].key(1)
     (row,) = [r for r in contract.lake.rows("silver.orders") if r["order_id"] == key]
     (carried,) = row["carried_columns"]
     assert (carried["column_name"], carried["is_known"]) == ("order_items", is_known)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.histories import Lane, Outcome, Placed
+from tests.support.histories import Lane, Outcome
 from tests.support.lanes import compare, write_project
 from tests.support.reference import Event, Snapshot
 from tests.support.stories import told
@@ -61,22 +61,20 @@ def wrong(
     topics = project / "topics.toml"
     lake = new_lake(project=project)
     snapshots = tuple(Snapshot("lanes.public.resynced", epoch, 500) for epoch in (0, 1))
-    placed = {
-        EMPTIED: Placed(0, Outcome(events("emptied", "restored"), {}, EMPTIED)),
-        READ_AGAIN: Placed(
-            0,
-            Outcome(events("read_again", "resynced"), {}, READ_AGAIN, snapshots=snapshots),
-        ),
+    read_again = events("read_again", "resynced")
+    outcomes = {
+        EMPTIED: Outcome(EMPTIED, events("emptied", "restored")),
+        READ_AGAIN: Outcome(READ_AGAIN, read_again, snapshots=snapshots),
     }
     found: dict[str, list[str]] = {"refused": []}
 
     def keep(name: str, step: int) -> None:
-        for lane, each in placed.items():
+        for lane, each in outcomes.items():
             found[f"{lane.name} {name}"] = [*map(str, compare(lake, lane, [each], step))]
 
     for number, step in enumerate(STEPS):
         topics.write_text(DECISIONS["topics"] + DECISIONS["raised"] * bool(number))
-        lake.land(record for each in placed.values() for record in each.records(number))
+        lake.land(record for each in outcomes.values() for record in each.records(number))
         ingested = lake.ingest()
         assert (ingested.code, ingested.counts[2]) == (0, 0), ingested.err
         for refused in step.get("refused", ()):

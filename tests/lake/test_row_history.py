@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.histories import COLUMNS, NOTE, Lane, Outcome, Placed
+from tests.support.histories import COLUMNS, NOTE, Lane, Outcome
 from tests.support.lake import Lake
 from tests.support.lanes import compare, write_models, write_project
 from tests.support.project import PROJECT
@@ -73,16 +73,16 @@ def test_what_bronze_has_lost_the_tables_still_tell(
     batches = [
         [replace(event, topic=event.topic or TOPIC) for event in batch] for batch in BATCHES
     ]
-    placed = Placed(0, Outcome(batches, {}, LOST, snapshots=(SNAPSHOT,)))
+    outcome = Outcome(LOST, batches, snapshots=(SNAPSHOT,))
     write_models(project, LOST, [*COLUMNS, NOTE])
     for batch in range(len(BATCHES)):
-        records = [*placed.records(batch)]
+        records = [*outcome.records(batch)]
         snapshots = {LOST.source_table: SNAPSHOT.lsn} if batch == SNAPSHOT.batch else {}
         named = ("--vars", json.dumps({"cdc_lakehouse_complete_snapshots": snapshots}))
         lake.build(records, *named)
         # A complete snapshot leaves as it is what was deleted before, without its events.
         if batch < SNAPSHOT.batch:
-            assert not [*map(str, compare(lake, LOST, [placed], batch))]
+            assert not [*map(str, compare(lake, LOST, [outcome], batch))]
         if batch in (1, SNAPSHOT.batch):
             before = lake.tables.instants()
             for each in records:
@@ -102,13 +102,13 @@ def test_what_bronze_has_lost_the_tables_still_tell(
     silver = lake.rows(SILVER_TABLE)
     live = [row["order_id"] for row in silver if not row["is_deleted"]]
     current = [row["order_id"] for row in versions.values() if row["is_current"]]
-    assert sorted(live) == sorted(current) == [placed.key(key) for key in (2, 4, 6)]
+    assert sorted(live) == sorted(current) == [outcome.key(key) for key in (2, 4, 6)]
 
-    key = json.dumps({"order_id": placed.key(2)}, separators=(",", ":"))
+    key = json.dumps({"order_id": outcome.key(2)}, separators=(",", ":"))
     arguments = json.dumps({"table": LOST.source_table, "key": key})
     lake.dbt("run-operation", "erase_key", "--args", arguments)
     assert {
-        key - placed.first_key
+        key - outcome.first_key
         for file in lake.tables.path(HISTORY).rglob("*.parquet")
         for key in pq.read_table(file, columns=["order_id"])["order_id"].to_pylist()
     } == {1, 3, 4, 5, 6, 7, 8, 9, 10}

@@ -50,7 +50,7 @@ def play_seeds(new_lake: NewLake, folder: Path, seeds: list[int]) -> list[str]:
     def seed_of(lane: Lane, difference: Difference) -> str:
         if lane.at_most is not None:
             return f"CDC_TEST_SEED={seeds[-1]}"
-        number = difference.placed.number - len(fixed[lane])
+        number = difference.outcome.number - len(fixed[lane])
         return f"CDC_TEST_SEED={seeds[number // COUNT]}" if number >= 0 else "fixed"
 
     return [

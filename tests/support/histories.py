@@ -7,7 +7,7 @@ are, and how the records travel.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -192,12 +192,13 @@ def drawn(lane: Lane, count: int, seed_number: int) -> tuple[History, ...]:
 
 @dataclass
 class Outcome:
-    """A history as it came out."""
+    """A history as it came out, with keys, LSNs and offsets of its own in its lane."""
 
+    lane: Lane  # what its records are of
     # the events that each batch brings, in their order in the log
     batches: list[list[Event]]
-    rows: dict[int, Row]  # the source's rows in the end; None for an odd date
-    lane: Lane  # what its records are of
+    # the source's rows in the end; None for an odd date
+    rows: dict[int, Row] = field(default_factory=dict)
     # what it was; None of a story that a test has written down
     history: History | None = None
     # ``flattened`` or ``envelope``; ``, bare`` where deletes have no row
@@ -205,6 +206,7 @@ class Outcome:
     # after each change the LSN, the time in milliseconds, and the source's rows
     past: list[tuple[int, int, dict[int, Row]]] = field(default_factory=list)
     snapshots: tuple[Snapshot, ...] = ()  # those that are said to be complete
+    number: int = 0  # among those of its lane
 
     def arrived(self, batch: int) -> list[Event]:
         """The events that have arrived with a batch and those before it."""
@@ -229,6 +231,93 @@ class Outcome:
                 if each.batch <= number and is_new and len(read) >= each.rows:
                     found.append(each)
         return found
+
+    @property
+    def first_key(self) -> int:
+        """Where its keys begin."""
+        return 1_000_000 + self.number * KEYS_A_HISTORY
+
+    @property
+    def base(self) -> int:
+        """Where its LSNs and offsets begin."""
+        return self.number * LSNS_A_HISTORY
+
+    def position(self, lsn: float | None) -> str | None:
+        """The position of one of its LSNs."""
+        if lsn is None:
+            return None
+        return position_at(self.lane.connector, int(lsn) + self.base)
+
+    def key(self, key: int) -> Any:
+        """The key of a row in silver."""
+        wide = self.first_key + key
+        return f"{wide}-{wide % 7}" if self.lane.has_composite_key else wide
+
+    def records(self, batch: int) -> Iterator[Record]:
+        """The Kafka records of a batch."""
+        for event in self.batches[batch]:
+            yield self._record(event)
+        for number, snapshot in enumerate(self.snapshots):
+            if snapshot.rows and snapshot.batch == batch:
+                yield self._marker(snapshot, number)
+
+    def _marker(self, snapshot: Snapshot, number: int) -> Record:
+        row = {
+            "id": f"{self.number}-{number}",
+            "topic": self.topic(snapshot.topic),
+            "bronze_table": self.lane.source_table,
+            "row_count": snapshot.rows,
+        }
+        value = flattened("r", row, snapshot.lsn + self.base, table="complete_snapshots")
+        offset = self.number * 100 + number
+        topic = self.lane.marker_topics[snapshot.epoch]
+        return kafka_record({"id": row["id"]}, value, offset, topic)
+
+    def topic(self, topic: str) -> str:
+        """A topic of its own, where what is decided of one is decided of all its rows."""
+        return f"{self.number}-{topic}" if self.lane.marker_topics else topic
+
+    def _record(self, event: Event) -> Record:
+        wide = self.first_key + (event.key or 0)
+        key = {"order_id": wide}
+        if self.lane.has_composite_key:
+            key["part"] = wide % 7
+        row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
+        row |= dict.fromkeys(sorted(event.untyped), ODD_DATE)
+        lsn = None if event.lsn is None else event.lsn + self.base
+        lane, is_flat = self.lane, self.form.startswith("flattened")
+        form: Any = flattened if is_flat and event.op != "t" else envelope
+        is_bare = self.form.endswith("bare") and event.op == "d"
+        # A truncate is of one source table: each history has its own.
+        own = f"_{self.number}" if "truncate" in lane.steps else ""
+        table = event.table or lane.source_table + own
+        value = form(
+            event.op,
+            row if not is_bare else key if is_flat else None,
+            *(lsn, event.time, table, lane.connector),
+        )
+        offset = None if event.offset is None else event.offset + self.base
+        # A record may come without a key, which the row has, too.
+        has_key = lane.name != "everything" or is_bare or (event.offset or 0) % 7 != 3
+        has_key &= event.op != "t"
+        return kafka_record(
+            key if has_key else None,
+            value,
+            offset,
+            self.topic(event.topic or lane.topics[event.epoch]),
+            event.partition,
+            START_MS + DAY_MS * event.generation,
+        )
+
+    def __str__(self) -> str:
+        lines = [f"lane {self.lane.name}, {self.history}"]
+        for number, batch in enumerate(self.batches):
+            lines.append(f"  batch {number} brings")
+            for event in batch:
+                lines.append(
+                    "    " + " ".join(f"{n}={v}" for n, v in vars(event).items() if v)
+                )
+        return "\n".join([*lines, f"  the source ended as {self.rows}"])
 
 
 def play(history: History, lane: Lane) -> Outcome:
@@ -256,7 +345,7 @@ def play(history: History, lane: Lane) -> Outcome:
             batches[batch].append(log[number % len(log)])
     rows = {key: _without_odd_date(row) for key, row in source.rows.items()}
     snapshots = tuple(source.snapshots)
-    return Outcome(batches, rows, lane, history, history.form, source.past, snapshots)
+    return Outcome(lane, batches, rows, history, history.form, source.past, snapshots)
 
 
 def _without_odd_date(row: Row) -> Row:
@@ -291,48 +380,48 @@ class _Source:
         self.past.append((self.lsn, START_MS + self.time, rows))
 
     def take(self, step: Step) -> None:
-        if step.kind == "snapshot":
-            self._snapshot(step, [])
-        elif step.kind == "open snapshot":
-            self._snapshot(step, [Step("write", step.key, step.number)])
-        elif step.kind == "blocking snapshot":
-            self._blocking_snapshot(step)
-        elif step.kind == "gap":
-            # Changes that nobody captured, before the first snapshot or while a slot was
-            # lost, and the snapshot after them.
-            self._change(replace(step, kind="write"))
-            self._snapshot(step, [])
-        elif step.kind == "incremental snapshot":
-            some = {key: row for key, row in self.rows.items() if not step.bit(key)}
-            self._read(some, None)
-        elif step.kind == "resend":
-            self._resend(step)
-        elif step.kind == "truncate":
-            self.rows.clear()
-            self.lsn += 3
-            self.time += 1
-            self._send(Event(None, "t", self.lsn, START_MS + self.time))
-        elif step.kind == "complete snapshot":
-            if len(self.snapshots) < SNAPSHOTS:
+        is_whole = {"truncate", "complete snapshot"} & {*self.lane.steps}
+        match step.kind:
+            case "snapshot":
+                self._snapshot([])
+            case "open snapshot":
+                self._snapshot([replace(step, kind="write")])
+            case "blocking snapshot":
+                self._blocking_snapshot(step)
+            case "gap":
+                # Changes that nobody captured, before the first snapshot or while a slot
+                # was lost, and the snapshot after them.
+                self._change(replace(step, kind="write"))
+                self._snapshot([])
+            case "incremental snapshot":
+                some = {key: row for key, row in self.rows.items() if not step.bit(key)}
+                self._read(some, None)
+            case "resend":
+                self._resend(step)
+            case "truncate":
+                self.rows.clear()
+                self.lsn += 3
+                self.time += 1
+                self._send(Event(None, "t", self.lsn, START_MS + self.time))
+            case "complete snapshot" if len(self.snapshots) < SNAPSHOTS:
                 self._complete_snapshot(step)
-        elif step.kind == "add column":
-            self.has_note = True
-        elif step.kind == "restore":
-            # The log starts again, with or without changes that nobody captured. Truncates
-            # and complete snapshots are of what came in their topic: it has all rows first.
-            if self.epoch < EPOCHS - 1:
+            case "add column":
+                self.has_note = True
+            case "restore" if self.epoch < EPOCHS - 1:
+                # The log starts again, with or without changes that nobody captured.
+                # Truncates and complete snapshots are of what came in their topic: it has
+                # all rows first.
                 self.epoch += 1
                 self.lsn = 10 + step.number % 5
-                if step.bit(1) or {"truncate", "complete snapshot"} & {*self.lane.steps}:
+                if step.bit(1) or is_whole:
                     self.take(replace(step, kind="gap"))
-        elif step.kind == "recreate":
-            if self.generation < GENERATIONS - 1:
+            case "recreate" if self.generation < GENERATIONS - 1:
                 self.generation += 1
                 if step.bit(1):
-                    self._snapshot(step, [])
-        else:
-            for event in self._change(step):
-                self._send(event)
+                    self._snapshot([])
+            case "write" | "delete" | "rekey":
+                for event in self._change(step):
+                    self._send(event)
 
     def _resend(self, step: Step) -> None:
         """Send the end of a log again, or of one before, whose reads are not sent again."""
@@ -457,7 +546,7 @@ class _Source:
             ]
         )
 
-    def _snapshot(self, step: Step, open_steps: list[Step]) -> None:
+    def _snapshot(self, open_steps: list[Step]) -> None:
         """Read all rows at one LSN, while a transaction may be open.
 
         What that has changed is not read: its changes come later, with lower LSNs.
@@ -474,7 +563,7 @@ class _Source:
         """Read all rows, of which some are gone whose deletes nobody captured."""
         for key in [key for key in self.rows if step.bit(key)][: len(self.rows) - 1]:
             del self.rows[key]
-        self._snapshot(step, [])
+        self._snapshot([])
         if self.rows:
             topic = self.lane.topics[self.epoch]
             counted = (len(self.rows), step.number % BATCHES)
@@ -505,98 +594,3 @@ class _Source:
             read = Event(key, "r", lsn, START_MS + self.time, self._brought(row))
             self._send(_typed(read))
         self.time += 10
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A history with keys, LSNs and offsets of its own among those of its lane."""
-
-    number: int
-    outcome: Outcome = field(hash=False)
-
-    @property
-    def first_key(self) -> int:
-        """Where its keys begin."""
-        return 1_000_000 + self.number * KEYS_A_HISTORY
-
-    @property
-    def base(self) -> int:
-        """Where its LSNs and offsets begin."""
-        return self.number * LSNS_A_HISTORY
-
-    def position(self, lsn: float | None) -> str | None:
-        """The position of one of its LSNs."""
-        if lsn is None:
-            return None
-        return position_at(self.outcome.lane.connector, int(lsn) + self.base)
-
-    def key(self, key: int) -> Any:
-        """The key of a row in silver."""
-        wide = self.first_key + key
-        return f"{wide}-{wide % 7}" if self.outcome.lane.has_composite_key else wide
-
-    def records(self, batch: int) -> Iterator[Record]:
-        """The Kafka records of a batch."""
-        for event in self.outcome.batches[batch]:
-            yield self._record(event)
-        for number, snapshot in enumerate(self.outcome.snapshots):
-            if snapshot.rows and snapshot.batch == batch:
-                yield self._marker(snapshot, number)
-
-    def _marker(self, snapshot: Snapshot, number: int) -> Record:
-        row = {
-            "id": f"{self.number}-{number}",
-            "topic": self.topic(snapshot.topic),
-            "bronze_table": self.outcome.lane.source_table,
-            "row_count": snapshot.rows,
-        }
-        value = flattened("r", row, snapshot.lsn + self.base, table="complete_snapshots")
-        offset = self.number * 100 + number
-        topic = self.outcome.lane.marker_topics[snapshot.epoch]
-        return kafka_record({"id": row["id"]}, value, offset, topic)
-
-    def topic(self, topic: str) -> str:
-        """A topic of its own, where what is decided of one is decided of all its rows."""
-        return f"{self.number}-{topic}" if self.outcome.lane.marker_topics else topic
-
-    def _record(self, event: Event) -> Record:
-        wide = self.first_key + (event.key or 0)
-        key = {"order_id": wide}
-        if self.outcome.lane.has_composite_key:
-            key["part"] = wide % 7
-        row = {**key, **event.values} | dict.fromkeys(sorted(event.missing), UNAVAILABLE)
-        row |= dict.fromkeys(sorted(event.untyped), ODD_DATE)
-        lsn = None if event.lsn is None else event.lsn + self.base
-        lane, is_flat = self.outcome.lane, self.outcome.form.startswith("flattened")
-        form: Any = flattened if is_flat and event.op != "t" else envelope
-        is_bare = self.outcome.form.endswith("bare") and event.op == "d"
-        # A truncate is of one source table: each history has its own.
-        own = f"_{self.number}" if "truncate" in lane.steps else ""
-        table = event.table or lane.source_table + own
-        value = form(
-            event.op,
-            row if not is_bare else key if is_flat else None,
-            *(lsn, event.time, table, lane.connector),
-        )
-        offset = None if event.offset is None else event.offset + self.base
-        # A record may come without a key, which the row has, too.
-        has_key = lane.name != "everything" or is_bare or (event.offset or 0) % 7 != 3
-        has_key &= event.op != "t"
-        return kafka_record(
-            key if has_key else None,
-            value,
-            offset,
-            self.topic(event.topic or lane.topics[event.epoch]),
-            event.partition,
-            START_MS + DAY_MS * event.generation,
-        )
-
-    def __str__(self) -> str:
-        outcome = self.outcome
-        lines = [f"lane {outcome.lane.name}, {outcome.history}"]
-        for number, batch in enumerate(outcome.batches):
-            lines.append(f"  batch {number} brings")
-            for event in batch:
-                said = ((each.name, getattr(event, each.name)) for each in fields(event))
-                lines.append("    " + " ".join(f"{n}={v}" for n, v in said if v))
-        return "\n".join([*lines, f"  the source ended as {outcome.rows}"])

@@ -4,7 +4,7 @@ import datetime as dt
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from tests.support.histories import (
     NOTE,
     Lane,
     Outcome,
-    Placed,
     drawn,
     play,
 )
@@ -136,16 +135,16 @@ def _topics(lanes: Sequence[Lane]) -> str:
     return "\n".join(line for part in lines.values() for line in (*part, ""))
 
 
-def decisions(placed: dict[Lane, list[Placed]]) -> tuple[str, str]:
+def decisions(outcomes: dict[Lane, list[Outcome]]) -> tuple[str, str]:
     """That every truncate is applied, as an option of dbt.
 
     Also of those to come: dbt parses the project again where variables differ.
     """
     points = {
         f"{event.epoch}@{each.position(event.lsn)}": "apply"
-        for of_lane in placed.values()
+        for of_lane in outcomes.values()
         for each in of_lane
-        for batch in each.outcome.batches
+        for batch in each.batches
         for event in batch
         if event.op == "t"
     }
@@ -161,22 +160,22 @@ def key_column(lane: Lane) -> str:
 class Difference:
     """A history whose rows are not what the reference has."""
 
-    placed: Placed
+    outcome: Outcome
     batch: int  # the last that had arrived; their number for a full refresh after all
     texts: list[str]  # what differs
 
     @property
     def size(self) -> tuple[int, int]:
         """How large a reproduction it is."""
-        outcome = self.placed.outcome
-        steps = 0 if outcome.history is None else len(outcome.history.steps)
-        return (steps, sum(map(len, outcome.batches)))
+        history = self.outcome.history
+        steps = 0 if history is None else len(history.steps)
+        return (steps, sum(map(len, self.outcome.batches)))
 
     def __str__(self) -> str:
-        is_refresh = self.batch == len(self.placed.outcome.batches)
+        is_refresh = self.batch == len(self.outcome.batches)
         when = "a full refresh" if is_refresh else f"batch {self.batch}"
         text = "\n    ".join(self.texts)
-        return f"after {when}:\n    {text}\n{self.placed}"
+        return f"after {when}:\n    {text}\n{self.outcome}"
 
 
 def run_lanes(
@@ -185,7 +184,7 @@ def run_lanes(
     """The first difference of each history that has one, by the lane's name."""
     found: dict[str, dict[int, Difference]] = {lane.name: {} for lane in outcomes}
     for lane, difference in differences(lake, outcomes, refreshes=refreshes):
-        found[lane.name].setdefault(difference.placed.number, difference)
+        found[lane.name].setdefault(difference.outcome.number, difference)
     return {name: list(by_number.values()) for name, by_number in found.items()}
 
 
@@ -203,7 +202,7 @@ def differences(
         refreshes: whether a full refresh follows.
     """
     placed = {
-        lane: [Placed(number, each) for number, each in enumerate(of_lane)]
+        lane: [replace(each, number=number) for number, each in enumerate(of_lane)]
         for lane, of_lane in outcomes.items()
     }
     variables = decisions(placed)
@@ -282,11 +281,11 @@ def stored(lake: Lake, lane: Lane) -> Tables:
 
 
 def compare(
-    lake: Lake, lane: Lane, placed: list[Placed], batch: int
+    lake: Lake, lane: Lane, outcomes: list[Outcome], batch: int
 ) -> Iterator[Difference]:
     """The histories of a lane whose rows are not the reference's, up to a batch."""
     found = stored(lake, lane)
-    for each in placed:
+    for each in outcomes:
         texts: list[str] = []
         for table, wanted in _expected(each, batch).items():
             for key, rows in wanted.items():
@@ -319,21 +318,21 @@ def _plain(row: Row) -> Row:
     return found
 
 
-def _expected(placed: Placed, batch: int) -> Tables:
+def _expected(outcome: Outcome, batch: int) -> Tables:
     """What the reference has in the tables of a history after a batch, of some columns."""
-    outcome, lane = placed.outcome, placed.outcome.lane
+    lane = outcome.lane
     columns = lane.columns if batch else COLUMNS
 
     def events(batch: int) -> list[Event]:
         return decided(outcome.arrived(batch), outcome.applied(batch))
 
-    rows = {placed.key(k): row for k, row in fold(events(batch), columns).items()}
+    rows = {outcome.key(k): row for k, row in fold(events(batch), columns).items()}
     found: Tables = {
-        lane.silver_table: {key: {key: _row(placed, row)} for key, row in rows.items()}
+        lane.silver_table: {key: {key: _row(outcome, row)} for key, row in rows.items()}
     }
     if lane.name in WITH_HISTORY:
         found[f"{lane.silver_table}_history"] = {
-            placed.key(key): _versions(placed, key, of_key)
+            outcome.key(key): _versions(outcome, key, of_key)
             for key, of_key in periods(events(batch), columns).items()
         }
     if lane.name == "everything":
@@ -342,22 +341,22 @@ def _expected(placed: Placed, batch: int) -> Tables:
         known = [row for each in built for row in fold(events(each), columns).values()]
         found["order_items"] = {
             key: _lines(
-                key, row, [each for each in known if placed.key(each.event.key) == key]
+                key, row, [each for each in known if outcome.key(each.event.key) == key]
             )
             for key, row in rows.items()
         }
     return found
 
 
-def _row(placed: Placed, version: Version) -> Row:
-    event, connector = version.event, placed.outcome.lane.connector
+def _row(outcome: Outcome, version: Version) -> Row:
+    event, connector = version.event, outcome.lane.connector
     is_known = version.lsn > NOWHERE
     wanted: Row = {
         "op": event.op,
         "is_deleted": version.is_deleted,
         "source_epoch": event.epoch,
-        "source_position": placed.position(version.lsn if is_known else None),
-        "kafka_offset": None if event.offset is None else event.offset + placed.base,
+        "source_position": outcome.position(version.lsn if is_known else None),
+        "kafka_offset": None if event.offset is None else event.offset + outcome.base,
         "untyped_columns": None if version.is_deleted else sorted(event.untyped),
         "changed_at": _time(event.time),
         "carried_columns": version.carried,
@@ -365,11 +364,11 @@ def _row(placed: Placed, version: Version) -> Row:
     }
     if not event.is_read:
         has_lsn = connector == "postgresql"
-        wanted["source_lsn"] = (event.lsn or 0) + placed.base if has_lsn else None
+        wanted["source_lsn"] = (event.lsn or 0) + outcome.base if has_lsn else None
     return wanted
 
 
-def _versions(placed: Placed, key: int, expected: list[Period]) -> Rows:
+def _versions(outcome: Outcome, key: int, expected: list[Period]) -> Rows:
     found: Rows = {}
     for number, period in enumerate(expected, start=1):
         wanted: Row = {
@@ -379,15 +378,15 @@ def _versions(placed: Placed, key: int, expected: list[Period]) -> Rows:
             "valid_to": _time(period.valid_to),
             "is_current": period.valid_to is None,
             "from_epoch": period.from_epoch,
-            "from_position": placed.position(period.from_lsn),
+            "from_position": outcome.position(period.from_lsn),
             "to_epoch": period.to_epoch,
-            "to_position": placed.position(period.to_lsn),
+            "to_position": outcome.position(period.to_lsn),
             "has_state": number == len(expected),
             **_values(period.values),
         }
         if period.began.op != "d":
             wanted["untyped_columns"] = sorted(period.began.untyped)
-        found[f"{placed.key(key)}#{number}"] = wanted
+        found[f"{outcome.key(key)}#{number}"] = wanted
     return found
 
 

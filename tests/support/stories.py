@@ -59,6 +59,7 @@ _file = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="ut
 ALONE: dict[str, str] = _file["alone"]
 STORIES: dict[str, str] = ALONE | _file["others"]
 FORMS: dict[str, str] = _file["forms"]
+BY_LANE: dict[str, list[str]] = {**_file["lanes"], "everything": [*STORIES]}
 
 
 def told(story: str) -> Batches:
