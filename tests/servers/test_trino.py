@@ -3,7 +3,6 @@
 PostgreSQL, Debezium, Kafka and Trino are real; moto's server is used for S3 and Glue.
 """
 
-import gzip
 import json
 import sys
 import threading
@@ -22,18 +21,13 @@ from cdc_lakehouse.serving.dashboard.content import OPTIONAL
 from cdc_lakehouse.serving.gold import KEYS as GOLD
 from cdc_lakehouse.serving.manifest import Manifest
 from cdc_lakehouse.spark.settings import hudi_version
-from lab.demo.landing import EVENTS, land, recorded
+from lab.demo.landing import land
 from lab.stack import jars
 from lab.stack.northwind import NorthwindStack
 from tests.support.aws import Aws, rows
 from tests.support.commands import run
 from tests.support.lake import TOPICS_FILE
-from tests.support.project import (
-    CAPTURES,
-    PROJECT,
-    expected_revenue,
-    parse,
-)
+from tests.support.project import PROJECT, expected_revenue, parse
 from tests.support.source import QUESTIONS, answers, gold_rows
 from tests.support.tables import SMALL_LAKE, Tables
 from tests.support.trino_server import Trino
@@ -46,9 +40,6 @@ ANALYSES = sorted(
     if path.stem not in OPTIONAL  # their tables are not built here
 )
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]
-CUSTOMERS = TOPICS[1]
-# In the layout of Confluent's sink: values only, the place in the name.
-CONFLUENT = f"confluent/topics/{CUSTOMERS}/partition=0/{CUSTOMERS}+0+0000000000.json.gz"
 DELETED_ORDER = 10260
 OURS = hudi_version()
 CHANGES = (
@@ -85,40 +76,26 @@ def plain_rows(rows: list[list[Any]]) -> list[list[str]]:
     return [[*map(plain, row)] for row in rows]
 
 
-# The files of the two S3 sinks.
-
-
-@pytest.fixture(scope="module")
-def storage(s3_jars: None, aws: Aws, tmp_path_factory: Any) -> dict[str, str]:
-    """The environment of a lake, beside a landing bucket with the files of both sinks."""
-    local = tmp_path_factory.mktemp("s3")
-    client = aws.client("s3")
-    client.create_bucket(Bucket="landing")
-    land(local)
-    for file in sorted(local.rglob("*.json.gz")):
-        # Lenses' own name: an offset, the first and the last timestamp.
-        name = f"lenses/{file.relative_to(local)}"
-        name = name.replace(".json.gz", "_1767225600000_1767225900000.gz")
-        client.upload_file(str(file), "landing", name)
-    values = (event["value"] for event in recorded(EVENTS / "customers_unwrapped.jsonl.gz"))
-    lines = "".join(f"{value}\n" for value in values if value is not None)
-    client.put_object(Bucket="landing", Key=CONFLUENT, Body=gzip.compress(lines.encode()))
-    return aws.lake("northwind", local)
-
-
-def ingest_files(storage: dict[str, str], *words: str) -> str:
-    return run(sys.executable, "-m", "ingest", "files", *words, env=storage)
-
-
 @pytest.mark.smoke
 def test_from_landing_to_gold_and_trino(
-    storage: dict[str, str], trino: Trino, tmp_path: Path
+    s3_jars: None, aws: Aws, trino: Trino, tmp_path: Path
 ) -> None:
+    """The files of Lenses' sink."""
+    client = aws.client("s3")
+    client.create_bucket(Bucket="landing")
+    land(tmp_path)
+    for file in sorted(tmp_path.rglob("*.json.gz")):
+        # Its own name: an offset, the first and the last timestamp.
+        name = str(file.relative_to(tmp_path))
+        name = name.replace(".json.gz", "_1767225600000_1767225900000.gz")
+        client.upload_file(str(file), "landing", name)
+    environment = aws.lake("northwind", tmp_path)
     build = f"run --target-path {tmp_path} --log-path {tmp_path}"
-    files = ("s3a://landing/lenses/", "--topics", str(TOPICS_FILE))
-    output = ingest_files(storage, *files, "--then-build", build, "--then-glue", "s3")
+    files = ("s3a://landing/", "--topics", str(TOPICS_FILE))
+    ingest = (sys.executable, "-m", "ingest", "files", *files)
+    output = run(*ingest, "--then-build", build, "--then-glue", "s3", env=environment)
     assert "read 1023 records, wrote 1023 events, rejected 0" in output
-    assert "read 0 records" in ingest_files(storage, *files)
+    assert "read 0 records" in run(*ingest, env=environment)
     orders = rows("northwind", "silver.orders")
     assert sum(not row["is_deleted"] for row in orders) == 829
     gold = rows("northwind", "gold.revenue_by_customer")
@@ -128,26 +105,6 @@ def test_from_landing_to_gold_and_trino(
     assert dict(answer) == expected_revenue()
     [[deleted]] = trino.rows("select count(*) from s3_silver.orders where is_deleted")
     assert deleted == sum(row["is_deleted"] for row in orders)
-
-
-def test_confluent_files_bring_the_same_customers(
-    storage: dict[str, str], tmp_path: Path
-) -> None:
-    """Their records have no offset; they are ordered by LSN."""
-    own = {**storage, "LAKE_ROOT": "s3a://lake/confluent", "LAKE_METASTORE": str(tmp_path)}
-    places = f"--target-path {tmp_path} --log-path {tmp_path}"
-    build = f"run -s stg_customers customers {places}"
-    files = ("s3a://landing/confluent/", "--topic", CUSTOMERS)
-    assert "rejected 0" in ingest_files(own, *files, "--then-build", build)
-    live = {
-        row["customer_id"]: row["company_name"]
-        for row in rows("confluent", "silver.customers")
-        if not row["is_deleted"]
-    }
-    assert live == {
-        row["customer_id"].rstrip(): row["company_name"]
-        for row in recorded(CAPTURES / "customers_truth.jsonl.gz")
-    }
 
 
 # What the API asks.
