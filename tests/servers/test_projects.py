@@ -27,7 +27,6 @@ from tests.support.small_project import (
     set_columns,
     small_project,
 )
-from tests.support.stories import ORDER
 from tests.support.tables import Tables
 
 pytestmark = pytest.mark.timeout(900)
@@ -357,32 +356,6 @@ def test_past_of_a_table_is_read_by_analyses(new_lake: NewLake, tmp_path: Path) 
         ("2", "u", at(3), "CACTU"),
         ("3", "u", at(5), "LATER"),
     ]
-
-
-def test_history_answers_how_long_orders_waited(new_lake: NewLake) -> None:
-    """Northwind's own history, its data tests, and the gold table that reads it."""
-
-    def version(op: str, key: int, hour: int, lines: int, shipped: Any = None) -> Record:
-        items = json.dumps([{"product_id": 11, "quantity": lines}])
-        row = {**ORDER, "order_id": key, "order_items": items, "shipped_date": shipped}
-        position = 100 * key + hour
-        value = flattened(op, row, position)
-        return later(hour, record({"order_id": key}, value, position))
-
-    lake = new_lake()
-    models = ("-s", "path:models/staging", "+order_waits", *WITH_HISTORY)
-    lake.build([version("c", 1, 0, 3), version("c", 2, 1, 1)], *models)
-    lake.build([version("u", 1, 4, 5), version("u", 1, 36, 5, 10_000)], *models)
-    lake.dbt("test", "-s", "orders_history", "order_waits", *WITH_HISTORY)
-    versions = by_key(lake.rows("silver.orders_history"), "history_id", "is_current")
-    assert versions == {"1#1": False, "2#1": True, "1#2": False, "1#3": True}
-    [waits] = lake.rows("gold.order_waits")
-    month = (date(1970, 1, 1) + timedelta(days=ORDER["order_date"])).replace(day=1)
-    assert waits == {
-        **{"order_month": month, "count_orders": 2, "count_placed": 2},
-        **{"count_shipped": 1, "avg_hours_to_ship": Decimal("36.0")},
-        **{"count_changed": 1, "count_line_changes": 1},
-    }
 
 
 # Processes whose environment is another: time zone, locale, a link.
