@@ -27,7 +27,6 @@ from tests.support.bad_records import (
     numbers,
     problems,
     sink,
-    texts,
     truncations,
 )
 from tests.support.lake import TOPICS_FILE, Ingested, Lake
@@ -204,7 +203,7 @@ def cases() -> list[Case]:
 
 @pytest.fixture(scope="module")
 def parsed(lake: Lake, cases: list[Case]) -> list[Row | None]:
-    return classify(lake, texts(cases))
+    return classify(lake, [case.text for case in cases])
 
 
 def test_every_record_has_one_place(

@@ -200,82 +200,67 @@ def order(offset: int, op: str, key: int, customer_id: str | None = "ALFKI") -> 
     return record({"order_id": key}, flattened(op, row, offset), offset)
 
 
-def set_gold(lake: Lake, count: str) -> None:
-    model = lake.project / "models/gold/by_customer.sql"
-    model.write_text(GOLD.replace("count(*)", count))
-
-
 def ingest(lake: Lake, *events: Record) -> None:
     lake.land(events)
     assert lake.ingest().code == 0
 
 
-def counts(lake: Lake) -> dict[str, int]:
-    return by_key(lake.rows("gold.by_customer"), "customer_id", "orders")
-
-
-def models(answer: Row) -> set[str]:
-    """The models that a command built, without dbt's hooks."""
-    return {name for name, node in answer["nodes"].items() if node["kind"] == "model"}
-
-
-@pytest.fixture(scope="module")
-def small(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Two orders in every table."""
-    project = small_project(tmp_path_factory.mktemp("workflows") / "project")
+def test_dbt_s_own_commands_mean_what_dbt_says(new_lake: NewLake, tmp_path: Path) -> None:
+    """Retries, with an ingest in between; a modified model, the others deferred."""
+    project = small_project(tmp_path / "project")
     add_gold(project)
+    gold, silver = (
+        project / "models/gold/by_customer.sql",
+        project / "models/silver/orders.sql",
+    )
     lake = new_lake(project=project)
     lake.build([order(1, "c", 1), order(2, "c", 2)], "--threads", "8")
-    assert counts(lake) == {"ALFKI": 2}
-    return lake
 
+    def counts() -> dict[str, int]:
+        return by_key(lake.rows("gold.by_customer"), "customer_id", "orders")
 
-def test_retry_after_a_failure_with_an_ingest_in_between(small: Lake) -> None:
-    """The retry builds what failed; the next run reads what arrived meanwhile."""
-    ingest(small, order(3, "u", 1, "BONAP"))
-    set_gold(small, "no_such_function(1)")
-    assert not small.try_dbt("run")["success"]
-    customers = by_key(small.rows("silver.orders"), "order_id", "customer_id")
+    def models(answer: Row) -> set[str]:
+        """The models that a command built, without dbt's hooks."""
+        return {name for name, node in answer["nodes"].items() if node["kind"] == "model"}
+
+    # The retry builds what failed; the next run reads what arrived meanwhile.
+    assert counts() == {"ALFKI": 2}
+    ingest(lake, order(3, "u", 1, "BONAP"))
+    gold.write_text(GOLD.replace("count(*)", "no_such_function(1)"))
+    assert not lake.try_dbt("run")["success"]
+    customers = by_key(lake.rows("silver.orders"), "order_id", "customer_id")
     assert customers == {1: "BONAP", 2: "ALFKI"}
-    assert counts(small) == {"ALFKI": 2}
-    ingest(small, order(4, "c", 3, "CHOPS"))
-    set_gold(small, "count(*)")
-    assert models(small.dbt("retry")) == {"by_customer"}
-    assert counts(small) == {"ALFKI": 1, "BONAP": 1}
-    small.dbt("run")
-    assert counts(small) == {"ALFKI": 1, "BONAP": 1, "CHOPS": 1}
+    assert counts() == {"ALFKI": 2}
+    ingest(lake, order(4, "c", 3, "CHOPS"))
+    gold.write_text(GOLD)
+    assert models(lake.dbt("retry")) == {"by_customer"}
+    assert counts() == {"ALFKI": 1, "BONAP": 1}
+    lake.dbt("run")
+    assert counts() == {"ALFKI": 1, "BONAP": 1, "CHOPS": 1}
 
-
-def test_retry_of_a_silver_model_reads_what_arrived_meanwhile(small: Lake) -> None:
-    silver = small.project / "models/silver/orders.sql"
+    # That of a silver model reads what arrived meanwhile.
     right = silver.read_text()
     silver.write_text(right + "\nwhere no_such_function(1)")
-    ingest(small, order(5, "u", 2, "DRACD"))
-    assert not small.try_dbt("run")["success"]
+    ingest(lake, order(5, "u", 2, "DRACD"))
+    assert not lake.try_dbt("run")["success"]
     silver.write_text(right)
-    ingest(small, order(6, "d", 3))
-    small.dbt("retry")
-    assert counts(small) == {"BONAP": 1, "DRACD": 1}
+    ingest(lake, order(6, "d", 3))
+    lake.dbt("retry")
+    assert counts() == {"BONAP": 1, "DRACD": 1}
 
-
-def test_modified_models_are_built_with_the_rest_deferred(
-    small: Lake, tmp_path: Path
-) -> None:
-    shutil.copy(Path(small.dbt("run")["target"], "manifest.json"), tmp_path)
-    ingest(small, order(7, "c", 4, "EASTC"))
-    set_gold(small, "count(1)")
+    shutil.copy(Path(lake.dbt("run")["target"], "manifest.json"), tmp_path)
+    ingest(lake, order(7, "c", 4, "EASTC"))
+    gold.write_text(GOLD.replace("count(*)", "count(1)"))
     arguments = ("-s", "state:modified+", "--defer", "--state", str(tmp_path))
-    assert models(small.dbt("build", *arguments)) == {"by_customer"}
-    assert counts(small) == {"BONAP": 1, "DRACD": 1}
-    small.dbt("run")
-    assert counts(small) == {"BONAP": 1, "DRACD": 1, "EASTC": 1}
+    assert models(lake.dbt("build", *arguments)) == {"by_customer"}
+    assert counts() == {"BONAP": 1, "DRACD": 1}
+    lake.dbt("run")
+    assert counts() == {"BONAP": 1, "DRACD": 1, "EASTC": 1}
 
-
-def test_commands_that_write_nothing(small: Lake) -> None:
-    before = small.tables.instants()
+    before = lake.tables.instants()
     for command in ("show -s orders --limit 2", "compile", "test", "run --sample 1_day"):
-        small.dbt(*(word.replace("_", " ") for word in command.split()))
-        assert small.tables.instants() == before, command
+        lake.dbt(*(word.replace("_", " ") for word in command.split()))
+        assert lake.tables.instants() == before, command
 
 
 # The past of a table, read by analyses.

@@ -16,7 +16,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
-from tests.support.parser import Text
 from tests.support.records import TOPIC, Row, envelope, flattened, record
 
 OPERATIONS = {"c", "u", "d", "r", "t"}
@@ -326,8 +325,3 @@ def problems(
     return "\n".join(
         [f"{len(found)} of {len(cases)}:", *(t for _, t in sorted(found)[:10])]
     )
-
-
-def texts(cases: Sequence[Case]) -> list[Text]:
-    """The texts of cases."""
-    return [case.text for case in cases]

@@ -178,6 +178,14 @@ class Difference:
         return f"after {when}:\n    {text}\n{self.outcome}"
 
 
+def smallest(wrong: list[Difference]) -> str:
+    """The smallest of the differences of a lane, and how many there are; "" of none."""
+    if not wrong:
+        return ""
+    least = min(wrong, key=lambda difference: difference.size)
+    return f"{len(wrong)} histories differ; the smallest {least}"
+
+
 def run_lanes(
     lake: Lake, outcomes: dict[Lane, list[Outcome]], *, refreshes: bool = True
 ) -> dict[str, list[Difference]]:
