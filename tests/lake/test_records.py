@@ -7,7 +7,6 @@ writes the worst of them.
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from tests.support.bad_records import (
     sink,
     truncations,
 )
-from tests.support.lake import TOPICS_FILE, Ingested, Lake
+from tests.support.lake import TOPICS_FILE, Lake
 from tests.support.parser import KafkaRecord, Text, classify, decode
 from tests.support.records import TOPIC, Row, envelope, flattened, record
 
@@ -219,75 +218,52 @@ def test_every_record_has_one_place(
     assert problems(chosen, values, is_kafka=True) == ""
 
 
-@dataclass
-class Written:
-    """An ingest of cases from one file, and how the parser filed them."""
+def test_ingest_under_fire(
+    lake: Lake, cases: list[Case], parsed: list[Row | None], tmp_path: Path
+) -> None:
+    """The tables hold what the parser filed, and readers that are not Spark can read it.
 
-    file: Path
-    ingested: Ingested
-    rows: list[Row]
-
-
-@pytest.fixture(scope="module")
-def fire(
-    lake: Lake,
-    cases: list[Case],
-    parsed: list[Row | None],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Written:
-    """The ingest of all cases, of the many truncations of some."""
+    Read is written, rejected, skipped and what was written already. Of the many truncations
+    a few are there.
+    """
     few = range(0, len(list(truncations())), 40)
     chosen = [*few, *range(few.stop, len(cases))]
-    file = tmp_path_factory.mktemp("fire") / "cases.json"
+    file, topics = tmp_path / "cases.json", tmp_path / "topics.toml"
     file.write_bytes(b"".join(cases[number].text + b"\n" for number in chosen))
     # Records of one offset that differ in their times look like a topic that was recreated.
-    topics = file.with_name("topics.toml")
     topics.write_text(f'{TOPICS_FILE.read_text()}"{TOPIC}" = []\n')
     options = ("--topic", TOPIC, "--topics", str(topics), "--max-rejected-share", "1")
     ingested = lake.ingest(str(file), *options)
     rows = [row for number in chosen if (row := parsed[number]) is not None]
-    return Written(file, ingested, rows)
 
-
-def test_counts_of_an_ingest_under_fire(fire: Written) -> None:
-    """Read is written, rejected, skipped and what was written already."""
-    filed = Counter(row["destination"] for row in fire.rows)
+    filed = Counter(row["destination"] for row in rows)
     rejected, skipped = filed.pop("rejected_events"), filed.pop("skipped")
-    events = {row["event_id"] for row in fire.rows if row["destination"] in filed}
-    duplicates = filed.total() - len(events)
-    read = len(events) + rejected + skipped + duplicates
-    assert fire.ingested.code == 0
-    assert fire.ingested.counts == (read, len(events), rejected, skipped)
+    written = len({row["event_id"] for row in rows if row["destination"] in filed})
+    counts = (filed.total() + rejected + skipped, written, rejected, skipped)
+    assert (ingested.code, ingested.counts) == (0, counts)
     kinds: dict[str, list[str]] = {}
-    for row in fire.rows:
-        if row["reason"]:
-            kinds.setdefault(VARIABLE.sub("…", row["reason"]), []).append(row["reason"])
+    for reason in (row["reason"] for row in rows if row["reason"]):
+        kinds.setdefault(VARIABLE.sub("…", reason), []).append(reason)
     for kind, reasons in kinds.items():
         said = f"{kind} (such as " if len(set(reasons)) > 1 else f"{quoted(reasons[0])}\n"
-        assert f"warning: rejected {len(reasons)}: {said}" in fire.ingested.err
+        assert f"warning: rejected {len(reasons)}: {said}" in ingested.err
 
-
-def test_tables_of_an_ingest_under_fire(lake: Lake, fire: Written) -> None:
-    """The tables hold what the parser filed, and readers that are not Spark can read it."""
     place = ("topic", "kafka_partition", "kafka_offset", "key")
     of_event = ("event_id", *place, "value", "op", "source_lsn", "source_table")
+
+    def values(rows: list[Row], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        return [tuple(row[name] for name in names) for row in rows]
+
     for table in ("cdc_events", "customers", "products"):
-        expected = {
-            tuple(row[name] for name in of_event)
-            for row in fire.rows
-            if row["destination"] == table
-        }
-        found = lake.rows(f"bronze.{table}")
-        assert {tuple(row[name] for name in of_event) for row in found} == expected
-        assert len(found) == len(expected)
-    rejected = [row for row in fire.rows if row["reason"]]
-    of_rejected = (*place, "value", "reason")
-    found = lake.rows("bronze.rejected_events")
-    assert {tuple(row[name] for name in of_rejected) for row in found} <= {
-        (*(row[name] for name in place), row["record"], row["reason"]) for row in rejected
-    }
+        expected = [row for row in rows if row["destination"] == table]
+        found = values(lake.rows(f"bronze.{table}"), of_event)
+        assert {*found} == {*values(expected, of_event)}
+        assert len(found) == len({*found})
+    expected = [row for row in rows if row["reason"]]
+    of_rejected = values(expected, (*place, "record", "reason"))
+    found = values(lake.rows("bronze.rejected_events"), (*place, "value", "reason"))
+    assert {*found} <= {*of_rejected}
     # Records of a file that have the same place, key and value are one record.
-    assert len(found) == len(
-        {(*(row[name] for name in place), row["value"]) for row in rejected}
-    )
-    assert {row["source_file"] for row in found} == {f"file://{fire.file}"}
+    assert len(found) == len({*values(expected, (*place, "value"))})
+    files = {row["source_file"] for row in lake.rows("bronze.rejected_events")}
+    assert files == {f"file://{file}"}
