@@ -8,17 +8,15 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
 from tests.support.histories import COLUMNS, NOTE, Lane, Outcome
-from tests.support.lake import Lake
 from tests.support.lanes import compare, write_models, write_project
 from tests.support.project import PROJECT
-from tests.support.records import START_MS, UNAVAILABLE, Record, flattened, record
+from tests.support.records import START_MS, UNAVAILABLE, Record, Row, flattened, record
 from tests.support.reference import Snapshot
 from tests.support.small_project import small_project, write_model, write_staging
 from tests.support.stories import told
@@ -149,65 +147,45 @@ def words_of_our_sql() -> list[dict[str, str]]:
     ]
 
 
-WORDS = words_of_our_sql()
-
-
-def event(op: str, key: int, lsn: int, offset: int, **columns: Any) -> Record:
+def event(op: str, key: int, lsn: int, offset: int, columns: Row) -> Record:
     row = {"order_id": key} | columns
     return record({"order_id": key}, flattened(op, row, lsn, START_MS + lsn), offset)
 
 
-@pytest.fixture(scope="module")
-def words(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Tables and histories whose columns are called what our SQL calls things."""
-    project = small_project(tmp_path_factory.mktemp("words") / "project")
+@pytest.mark.thorough
+def test_no_name_of_ours_is_taken_for_a_column_s(new_lake: NewLake, tmp_path: Path) -> None:
+    """CTEs, aliases, fields and variables of all macros, in silver and in a history."""
+    tables = {f"words_{n}": columns for n, columns in enumerate(words_of_our_sql())}
+    project = small_project(tmp_path / "project")
     for name in ("silver/orders.sql", "staging/stg_orders.sql"):
         (project / "models" / name).unlink()
     history = {"materialized": "cdc_history", "unique_key": "history_id"}
-    for number, columns in enumerate(WORDS):
-        name = f"words_{number}"
+    for name, columns in tables.items():
         meta = {"key": "order_id", "columns": {"order_id": "int"} | columns}
         write_staging(project, f"stg_{name}", meta)
         current = f"{{{{ current_rows(ref('stg_{name}')) }}}}"
         write_model(project, f"silver/{name}", current, unique_key="order_id")
         write_model(project, f"silver/{name}_history", HISTORY_OF % name, **history)
     lake = new_lake(project=project)
-    values = {
-        name: "kept" if type_ == "string" else 1
-        for columns in WORDS
-        for name, type_ in columns.items()
-    }
-    changed = {name: UNAVAILABLE if v == "kept" else 2 for name, v in values.items()}
-    unsent = values | {name: v for name, v in changed.items() if v == UNAVAILABLE}
-    for records in (
-        [event("c", key, 100 + key, key, **values) for key in (1, 2)],
-        [
-            event("u", 1, 110, 10, **changed),
-            # A key change: the values are those of the previous key.
-            event("d", 2, 120, 11),
-            event("c", 3, 120, 12, **unsent),
-        ],
-    ):
-        lake.build(records)
-    return lake
+    types = {name: kind for columns in tables.values() for name, kind in columns.items()}
+    kept = {name: "kept" if kind == "string" else 1 for name, kind in types.items()}
+    changed = {name: value if value == "kept" else 2 for name, value in kept.items()}
 
+    def unsent(values: Row) -> Row:
+        return {n: UNAVAILABLE if v == "kept" else v for n, v in values.items()}
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("number", range(len(WORDS)))
-def test_no_name_of_ours_is_taken_for_a_column_s(number: int, words: Lake) -> None:
-    """CTEs, aliases, fields and variables of all macros, in silver and in a history."""
-    kept = {
-        name: "kept" if type_ == "string" else 1 for name, type_ in WORDS[number].items()
-    }
-    changed = kept | {name: 2 for name, value in kept.items() if value == 1}
-    rows = {row["order_id"]: row for row in words.rows(f"silver.words_{number}")}
-    versions = {
-        row["history_id"]: row for row in words.rows(f"silver.words_{number}_history")
-    }
-    for row, expected in [(rows[1], changed), (rows[3], kept)] + [
-        (versions[f"{key}#1"], kept) for key in (1, 2, 3)
-    ]:
-        assert {name: row[name] for name in expected} == expected
-    assert rows[2]["is_deleted"]
-    last = versions["1#2"] if changed != kept else versions["1#1"]
-    assert {name: last[name] for name in changed} == changed
+    # A key change: the values are those of the previous key.
+    lake.build([event("c", key, 100 + key, key, kept) for key in (1, 2)])
+    moved = [event("d", 2, 120, 11, {}), event("c", 3, 120, 12, unsent(kept))]
+    lake.build([event("u", 1, 110, 10, unsent(changed)), *moved])
+    for name, columns in tables.items():
+        rows = {row["order_id"]: row for row in lake.rows(f"silver.{name}")}
+        versions = {row["history_id"]: row for row in lake.rows(f"silver.{name}_history")}
+        last = "1#2" if "int" in columns.values() else "1#1"
+        for row, values in [
+            (rows[1], changed),
+            (rows[3], kept),
+            (versions[last], changed),
+        ] + [(versions[f"{key}#1"], kept) for key in (1, 2, 3)]:
+            assert {each: row[each] for each in columns} == {n: values[n] for n in columns}
+        assert rows[2]["is_deleted"]
