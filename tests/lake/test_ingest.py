@@ -577,13 +577,3 @@ def test_many_rejected_records_are_a_few_lines(bronze: Lake, tmp_path: Path) -> 
         in status
     )
     assert all(text.isprintable() for text in [*said, *status.splitlines()])
-
-
-def test_wrong_usage_ends_with_code_2(bronze: Lake) -> None:
-    for arguments in (
-        *("--max-rejected-share 2", "--max-bytes 0", "--nonsense"),
-        f"--topic {TOPIC} --topic demo.datalake.customers",
-    ):
-        ingested = bronze.ingest(str(bronze.landing), *arguments.split())
-        assert ingested.code == 2
-        assert "Usage: python -m ingest files" in ingested.err
