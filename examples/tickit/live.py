@@ -15,7 +15,7 @@ import click
 from cdc_lakehouse.command import STYLE, run, version
 from examples.tickit.gold import KEYS
 from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, running
+from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack
 from lab.demo.live import Scenario, Step, follow
 
 # A tenth of the rows that python -m examples.tickit.source makes.
@@ -54,7 +54,7 @@ STEPS = (
 
 @contextmanager
 def _tickit(lake: Path) -> Iterator[TickitStack]:
-    with running(lake, Tickit(SCALE)) as stack:
+    with TickitStack(lake, Tickit(SCALE)).anew() as stack:
         print(f"   PostgreSQL on port {stack.postgres.port},")
         print(f"   MariaDB on {stack.mariadb.port}, Kafka on {stack.broker.port},")
         print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark.lock import exclusive_lock
@@ -203,6 +203,22 @@ class Stack:
         if self.folder.exists():
             with self.lock():
                 require_own(self.folder)
+                self.clear()
+
+    @contextmanager
+    def anew(self) -> Iterator[Self]:
+        """The stack within a block: begun anew, ended and removed in any case.
+
+        Raises:
+            UserError: a part is missing, or does not come up.
+        """
+        with self.lock():
+            require_own(self.folder)
+            self.clear()  # what a run that was killed left
+            self.start_locked()
+            try:
+                yield self
+            finally:
                 self.clear()
 
     def _end(self, names: Collection[str]) -> list[str]:

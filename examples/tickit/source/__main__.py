@@ -11,7 +11,7 @@ import click
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.storage.place import lake_folder
 from examples.tickit.source.generator import Tickit
-from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack, running
+from examples.tickit.source.stack import PROJECT, TOPICS, TickitStack
 
 
 def describe(stack: TickitStack, lake: Path) -> str:
@@ -49,7 +49,7 @@ def command(scale: float) -> None:
     """
     lake = lake_folder("the databases need a folder").absolute()
     click.echo("starting PostgreSQL, MariaDB, Kafka, Connect and a schema registry")
-    with running(lake, Tickit(scale)) as stack:
+    with TickitStack(lake, Tickit(scale)).anew() as stack:
         click.echo("Kafka has every row\n")
         click.echo(describe(stack, lake))
         signal.pause()

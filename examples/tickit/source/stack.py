@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, ClassVar
 
 from cdc_lakehouse.errors import TransientError, UserError
-from cdc_lakehouse.storage.folders import require_own
 from examples.tickit.source.generator import Row, Tickit
 from lab.northwind.checks import REPLICATION_ROLE
 from lab.stack import jars, mariadb, postgres
@@ -260,21 +259,3 @@ def copy_rows(cursor: Any, table: str, rows: Iterable[Row]) -> None:
     csv.writer(lines).writerows(rows)
     lines.seek(0)
     cursor.copy_expert(f"copy {table} from stdin with (format csv)", lines)
-
-
-@contextmanager
-def running(root: Path, rows: Tickit) -> Iterator[TickitStack]:
-    """The stack of a folder, begun anew, ended and removed in any case.
-
-    Raises:
-        UserError: a part is missing, or does not come up.
-    """
-    stack = TickitStack(root, rows)
-    with stack.lock():
-        require_own(stack.folder)
-        stack.clear()  # what a run that was killed left
-        stack.start_locked()
-        try:
-            yield stack
-        finally:
-            stack.clear()

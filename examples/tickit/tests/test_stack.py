@@ -18,7 +18,6 @@ from examples.tickit.source.stack import (
     TOPICS,
     TickitStack,
     copy_rows,
-    running,
 )
 from lab.stack.mariadb import statements
 from tests.support.lake import Lake
@@ -67,7 +66,7 @@ def stack(open_folder: Path) -> Iterator[TickitStack]:
     """Skips where the machine lacks what it needs; in CI that is a failure."""
     with required():
         TickitStack(open_folder, Tickit(SCALE)).require_programs()
-    with running(open_folder, Tickit(SCALE)) as stack:
+    with TickitStack(open_folder, Tickit(SCALE)).anew() as stack:
         yield stack
 
 
