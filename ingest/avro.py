@@ -157,13 +157,16 @@ def _framed(schema: Any) -> str:
     return json.dumps({"type": "record", "name": _FRAME, "fields": fields})
 
 
-def records_from_kafka(batch: DataFrame, schemas: Schemas | None) -> DataFrame:
+def records_from_kafka(
+    batch: DataFrame, schemas: Schemas | None, ids: list[SchemaId] | None = None
+) -> DataFrame:
     """One record per Kafka record.
 
     Args:
-        batch: the columns of Spark's Kafka source with ``headers``; others are kept. With
-            ``schemas``, it is no stream.
+        batch: the columns of Spark's Kafka source with ``headers``; others are kept.
         schemas: of the registry; None where all records are text.
+        ids: those that the records have; where none are given, the batch is read for them,
+            and is no stream.
 
     Returns:
         The columns of ``RECORD``. Of Avro, key and value are JSON text; the record's text
@@ -174,10 +177,10 @@ def records_from_kafka(batch: DataFrame, schemas: Schemas | None) -> DataFrame:
         UserError: the registry refuses to answer, or does not answer.
     """
     others = [name for name in batch.columns if name not in KAFKA]
-    parts = batch.withColumn("key_part", _part("key")).withColumn(
-        "value_part", _part("value")
-    )
-    found = {} if schemas is None else schemas.of(_ids(parts))
+    found = {}
+    if schemas is not None:
+        found = schemas.of(schema_ids(batch) if ids is None else ids)
+    parts = _parts(batch)
     texts = parts.withColumn("key_text", _text("key_part", found)).withColumn(
         "value_text", _text("value_part", found)
     )
@@ -205,6 +208,23 @@ def records_from_kafka(batch: DataFrame, schemas: Schemas | None) -> DataFrame:
         "decode_error",
         *others,
     )
+
+
+def schema_ids(batch: DataFrame) -> list[SchemaId]:
+    """The ids that records of Kafka have, by reading them once."""
+    rows = (
+        _parts(batch)
+        .select(F.explode(F.array("key_part", "value_part")).alias("part"))
+        .select("part.kind", "part.id")
+        .where("id is not null")
+        .distinct()
+        .collect()
+    )
+    return [SchemaId(IdKind(row["kind"]), row["id"]) for row in sorted(rows)]
+
+
+def _parts(batch: DataFrame) -> DataFrame:
+    return batch.withColumns({"key_part": _part("key"), "value_part": _part("value")})
 
 
 def _part(name: str) -> Column:
@@ -263,18 +283,6 @@ def _number(content: Column) -> Column:
 
 def _from(content: Column, position: int) -> Column:
     return F.substring(content, position, HIGHEST_ID)
-
-
-def _ids(parts: DataFrame) -> list[SchemaId]:
-    """The ids that a batch has: Kafka is asked for the batch once more."""
-    rows = (
-        parts.select(F.explode(F.array("key_part", "value_part")).alias("part"))
-        .select("part.kind", "part.id")
-        .where("id is not null")
-        .distinct()
-        .collect()
-    )
-    return [SchemaId(IdKind(row["kind"]), row["id"]) for row in sorted(rows)]
 
 
 def _is(part: str, each: SchemaId) -> Column:

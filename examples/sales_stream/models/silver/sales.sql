@@ -1,0 +1,3 @@
+{{ config(unique_key='sale_id') }}
+
+{{ cdc_lakehouse.current_rows(ref('stg_sales')) }}
