@@ -3,8 +3,6 @@
 import contextlib
 import importlib.util
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -21,8 +19,9 @@ from lab.stack.postgres import find_binaries
 from lab.stack.processes import wait_until
 from tests.conftest import NewLake
 from tests.support.aws import rows
+from tests.support.commands import Process, ended, run, start
 from tests.support.lake import TOPICS_FILE
-from tests.support.project import PROJECT, dbt, expected_revenue
+from tests.support.project import PROJECT, expected_revenue
 from tests.support.records import Row
 from tests.support.required import missing, required
 
@@ -71,22 +70,9 @@ def upload(cluster: Cluster, name: str, events: list[str]) -> None:
     cluster.s3_client().put_object(Bucket=BUCKET, Key=f"landing/{name}.json", Body=body)
 
 
-@pytest.fixture(scope="module")
-def embedded(new_lake: NewLake) -> dict[str, list[Row]]:
-    """The rows of every table as the embedded Spark has them, after two builds."""
-    lake = new_lake()
-    for number in range(2):
-        for capture in CAPTURES:
-            lake.land(halves(lines(capture))[number])
-        assert lake.ingest().code == 0
-        lake.dbt("run")
-    found = {table: compared(lake.rows(table)) for table in TABLES}
-    lake.spark.kill()  # it shares the machine with the cluster
-    return found
-
-
-def halves(events: list[str]) -> tuple[list[str], list[str]]:
-    """Of unequal length."""
+def halves(capture: Path) -> tuple[list[str], list[str]]:
+    """A topic's events, in two parts of unequal length."""
+    events = lines(capture)
     middle = len(events) * 3 // 4
     return events[:middle], events[middle:]
 
@@ -97,28 +83,24 @@ def compared(found: list[Row]) -> list[Row]:
     return sorted(kept, key=repr)
 
 
-def start_job(cluster: Cluster, *words: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        cluster.submit_command(*words),
-        cwd=cluster.folder,  # not the project's: paths are found all the same
-        env={**os.environ, "PYTHONPATH": str(PROJECT), **cluster.environment(NAME)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+@pytest.fixture(scope="module")
+def embedded(new_lake: NewLake) -> dict[str, list[Row]]:
+    """The rows of every table as the embedded Spark has them, after two builds."""
+    lake = new_lake()
+    for number in range(2):
+        for capture in CAPTURES:
+            lake.land(halves(capture)[number])
+        assert lake.ingest().code == 0
+        lake.dbt("run")
+    found = {table: compared(lake.rows(table)) for table in TABLES}
+    lake.spark.kill()  # it shares the machine with the cluster
+    return found
 
 
-def ended(job: subprocess.Popen[str]) -> str:
-    try:
-        output, _ = job.communicate(timeout=400)
-    finally:
-        job.kill()
-    assert job.returncode == 0, output[-5000:]
-    return output
-
-
-def submit(cluster: Cluster, *words: str) -> str:
-    return ended(start_job(cluster, *words))
+def submit(cluster: Cluster, *words: str) -> Process:
+    """Start a job; not in the project's folder: paths are found all the same."""
+    environment = {**cluster.environment(NAME), "PYTHONPATH": str(PROJECT)}
+    return start(*cluster.submit_command(*words), cwd=cluster.folder, env=environment)
 
 
 def tasks(cluster: Cluster, application: str) -> Counter[str]:
@@ -137,8 +119,7 @@ def assert_on_executors(cluster: Cluster, job: str) -> None:
     """The master gave a finished job both workers, and both of them ran its tasks."""
     [application] = [a for a in cluster.state()["completedapps"] if a["name"] == job][-1:]
     assert (application["state"], application["cores"]) == ("FINISHED", 2)
-    done = tasks(cluster, application["id"])
-    assert set(done) == {"0", "1"}, done
+    assert set(tasks(cluster, application["id"])) == {"0", "1"}
 
 
 def has_begun(cluster: Cluster) -> bool:
@@ -153,26 +134,22 @@ def built(cluster: Cluster) -> Cluster:
     """The lake after two ingests and two builds; the second build lost a worker."""
     places = [f"--target-path={cluster.root}/target", f"--log-path={cluster.root}/dbt-logs"]
     ingest = ("ingest", "files", f"{LANDING}/part-*", "--topics", str(TOPICS_FILE))
-    parts = {capture: halves(lines(capture)) for capture in CAPTURES}
-    for capture, (first, _) in parts.items():
-        upload(cluster, f"part-0-{capture.name}", first)
-    count = sum(len(first) for first, _ in parts.values())
-    output = submit(cluster, *ingest)
-    assert f"read {count} records, wrote {count} events, rejected 0" in output
-    assert_on_executors(cluster, "ingest files")
-    submit(cluster, "dbt", "run", *places)
-    assert_on_executors(cluster, "dbt run")
-
-    for capture, (_, second) in parts.items():
-        upload(cluster, f"part-1-{capture.name}", second)
-    submit(cluster, *ingest)
-    job = start_job(cluster, "dbt", "run", *places)
-    try:
-        wait_until(lambda: has_begun(cluster), 120, "the build has not begun")
-        cluster.kill(WORKERS[0])
+    for number in range(2):
+        count = 0
+        for capture in CAPTURES:
+            part = halves(capture)[number]
+            upload(cluster, f"part-{number}-{capture.name}", part)
+            count += len(part)
+        said = ended(submit(cluster, *ingest))
+        assert f"read {count} records, wrote {count} events, rejected 0" in said
+        job = submit(cluster, "dbt", "run", *places)
+        if number == 1:
+            wait_until(lambda: has_begun(cluster), 120, "the build has not begun")
+            cluster.kill(WORKERS[0])
         ended(job)
-    finally:
-        job.kill()
+        if number == 0:
+            assert_on_executors(cluster, "ingest files")
+            assert_on_executors(cluster, "dbt run")
     assert cluster.alive_workers() == 1
     cluster.parts[WORKERS[0]].start()
     wait_until(lambda: cluster.alive_workers() == 2, 60, "the worker is not back")
@@ -196,12 +173,11 @@ def test_build_by_a_thrift_server(
         missing("PyHive is missing: run `make setup`")
     built.start_thrift(NAME)
     try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("LAKE_TARGET", "thrift")
-            patch.setenv("LAKE_SCHEMA", "by_thrift")
-            patch.setenv("LAKE_THRIFT_PORT", str(built.ports["thrift"]))
-            done = dbt(tmp_path, "build")
-        assert done.returncode == 0, done.stdout[-5000:]
+        environment = {"LAKE_TARGET": "thrift", "LAKE_SCHEMA": "by_thrift"}
+        environment["LAKE_THRIFT_PORT"] = str(built.ports["thrift"])
+        places = (f"--target-path={tmp_path}", f"--log-path={tmp_path}")
+        build = ("dbt.cli.main", "build", "--profiles-dir", "profiles", *places)
+        run(sys.executable, "-m", *build, env=environment)
     finally:
         built.stop_thrift()
     for table, expected in embedded.items():
@@ -223,25 +199,16 @@ def test_packaged_job(cluster: Cluster, tmp_path: Path) -> None:
     for capture in CAPTURES:
         upload(cluster, f"all-{capture.name}", lines(capture))
     python = getattr(sys, "_base_executable", sys.executable)
-    environment = {**os.environ, **cluster.environment(lake), "PYSPARK_PYTHON": python}
-    environment.pop("PYTHONPATH", None)
-    said = ""
-    for command in (
-        ("ingest", "files", f"{LANDING}/all-*", "--topics", str(TOPICS_FILE)),
-        ("dbt", "run", "-s", "+revenue_by_customer"),
-    ):
-        done = subprocess.run(
-            cluster.submit_command(*command, package=f"s3a://{BUCKET}/package"),
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
-        said += done.stdout
+    environment = {**cluster.environment(lake), "PYSPARK_PYTHON": python}
+
+    def submitted(*words: str) -> str:
+        command = cluster.submit_command(*words, package=f"s3a://{BUCKET}/package")
+        return run(*command, cwd=tmp_path, env={**environment, "PYTHONPATH": ""})
+
+    said = submitted("ingest", "files", f"{LANDING}/all-*", "--topics", str(TOPICS_FILE))
     count = sum(len(lines(capture)) for capture in CAPTURES)
     assert f"read {count} records, wrote {count} events" in said
+    submitted("dbt", "run", "-s", "+revenue_by_customer")
     assert expected_revenue() == {
         row["customer_id"]: row["revenue"]
         for row in rows(lake, "lake_gold.revenue_by_customer")
