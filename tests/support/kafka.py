@@ -94,35 +94,32 @@ def delete_topic(jvm: Any, servers: str, topic: str) -> None:
 
 
 def produce(
-    jvm: Any,
-    servers: str,
-    topic: str,
-    key: str | None,
-    values: list[str | None],
-    partition: int = 0,
+    jvm: Any, servers: str, topic: str, key: str, values: list[str | None], place: int = 0
 ) -> None:
-    """Write a record for each value; None is a tombstone."""
-    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    """Write a record for each value into a partition; None is a tombstone."""
     with _producer(jvm, servers) as producer:
-        sent = [producer.send(record(topic, partition, key, value)) for value in values]
-        for each in sent:
-            each.get()
+        _send(jvm, producer, topic, place, key, values)
 
 
 def produce_transaction(
     jvm: Any, servers: str, topic: str, key: str, values: list[str], is_aborted: bool
 ) -> None:
-    """Write a record for each value in one transaction."""
-    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    """The same in one transaction."""
     with _producer(jvm, servers, transactional_id="tests") as producer:
         producer.initTransactions()
         producer.beginTransaction()
-        for each in [producer.send(record(topic, key, value)) for value in values]:
-            each.get()
+        _send(jvm, producer, topic, 0, key, values)
         if is_aborted:
             producer.abortTransaction()
         else:
             producer.commitTransaction()
+
+
+def _send(jvm: Any, producer: Any, topic: str, *place: Any) -> None:
+    partition, key, values = place
+    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
+    for each in [producer.send(record(topic, partition, key, its)) for its in values]:
+        each.get()
 
 
 def configure(jvm: Any, servers: str, name: str, value: str) -> None:
