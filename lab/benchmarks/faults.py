@@ -18,8 +18,7 @@ import click
 
 from cdc_lakehouse.command import STYLE, run, version
 from lab.stack.northwind import NorthwindStack
-from tests.support.faults import FAULTS, storm_with_faults
-from tests.support.pipeline import Pipeline
+from tests.support.pipeline import FAULTS, Pipeline
 
 
 @click.command("lab.benchmarks.faults", help=__doc__, context_settings=STYLE)
@@ -33,20 +32,22 @@ def command(each: int, transactions: int, seed: int) -> None:
     root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     root.chmod(0o755)
     stack = NorthwindStack(root)
-    pipeline = Pipeline(stack)
     start = time.monotonic()
     try:
         stack.start()
-        pipeline.start()
-        pipeline.wait_until_built()
-        storm_with_faults(pipeline, faults, seed, transactions)
+        pipeline = Pipeline(stack)
+        try:
+            pipeline.start()
+            pipeline.wait_until_equal()
+            pipeline.storm(faults, seed, transactions)
+        finally:
+            pipeline.kill()
         print(
             f"{transactions:,} transactions, {len(faults)} faults"
             f" ({each} of each kind), no difference;"
             f" {time.monotonic() - start:.0f} s"
         )
     finally:
-        pipeline.kill()
         stack.remove()
         shutil.rmtree(root, ignore_errors=True)
 

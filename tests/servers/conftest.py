@@ -15,6 +15,7 @@ from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import PostgresServer, find_binaries
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
+from tests.support.mariadb import MariaDBStack
 from tests.support.ports import free_port
 from tests.support.required import missing, required
 from tests.support.trino_server import Trino
@@ -111,6 +112,21 @@ def own_stack(
     """A stack of a module's own."""
     with streaming(open_folder) as stack:
         yield stack
+
+
+@pytest.fixture(scope="session")
+def mariadb_stack() -> Iterator[MariaDBStack]:
+    """A MariaDB and what brings its changes to Kafka; skips where something lacks."""
+    with open_root() as root:
+        stack = MariaDBStack(root)
+        with required():
+            stack.require_programs()
+        try:
+            # Each port stays free when its server is killed.
+            stack.start({name: free_port() for name in stack.PORTS})
+            yield stack
+        finally:
+            stack.remove()
 
 
 @pytest.fixture(scope="module")

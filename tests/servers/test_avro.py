@@ -3,10 +3,10 @@
 import base64
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import requests
@@ -16,15 +16,17 @@ from lab.stack import jars
 from lab.stack.northwind import CONNECTORS, DATABASE, NorthwindStack
 from lab.stack.registry import SchemaRegistry
 from tests.conftest import NewLake
-from tests.support.lake import Ingested, Lake
+from tests.support.lake import Lake
 from tests.support.ports import free_port
+from tests.support.project import write_topics
 from tests.support.records import Row
 from tests.support.registry import FakeRegistry
 from tests.support.required import required
-from tests.support.source import TOPICS_FILE, silver_rows, table_rows
+from tests.support.source import TOPICS_FILE, silver_differences
 from tests.support.source_database import SourceDatabase
+from tests.support.storm import FOLDER
 from tests.support.types_matrix import POSTGRESQL, PRECISE
-from tests.support.types_source import TypesSource
+from tests.support.types_source import types_source
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -38,63 +40,27 @@ PRODUCTS = """
     update datalake.products set unit_price = 19.05 where product_id = 900;
     delete from datalake.products where product_id = 901
 """
-# A row is inserted, changed, deleted, and given another key; a type is widened, and a
-# column added and dropped, between changes of its table.
-CHANGES = """
-    insert into datalake.customers (customer_id, company_name) values ('AVROA', 'Käse "x"');
-    insert into datalake.customers (customer_id, company_name) values ('AVROB', 'B');
-    update datalake.customers set company_name = 'C', phone = '1'
-    where customer_id = 'AVROB';
-    delete from datalake.customers where customer_id = 'AVROA';
-    update datalake.customers set customer_id = 'AVROC' where customer_id = 'AVROB';
-    update datalake.orders set shipped_date = '1999-12-31' where order_id = 10248;
-    delete from datalake.orders where order_id = 10250;
-    update datalake.employees set birth_date = '0001-01-01', photo = '\\x00ff'
-    where employee_id = 1;
-    insert into datalake.region values (5, 'before');
-    alter table datalake.region add column size smallint;
-    update datalake.region set size = 1 where region_id = 1;
-    alter table datalake.region alter column size type integer;
-    insert into datalake.region values (6, 'widened', 70000);
-    alter table datalake.region drop column size;
-    insert into datalake.region values (7, 'dropped');
-    delete from datalake.region where region_id = 5
-"""
 PRICE = "update datalake.products set unit_price = {} where product_id = 3"
-
-# How a converter writes a schema's id: in a header, its default, or in the bytes.
-IN_BYTES = {"apicurio.registry.headers.enabled": "false"}
-AS_CONFLUENT = {
-    **IN_BYTES,
-    "apicurio.registry.as-confluent": "true",
-    "apicurio.registry.use-id": "contentId",
-}
 # Avro has no decimal of a negative scale, or of a scale above its precision: the converter
 # fails.
 TYPES = [
     row for row in POSTGRESQL.types if row.sql not in ("numeric(3,-2)", "numeric(3,5)")
 ]
-
-
-class Way(NamedTuple):
-    """What a connector sends of the types, and how."""
-
-    tables: str
-    framing: dict[str, str]
-    settings: dict[str, str]
-    left_out: tuple[str, ...] = ()
-
-
+# How a converter writes a schema's id: in a header, its default, or in the bytes.
+IN_BYTES = {"headers.enabled": "false"}
+AS_CONFLUENT = {**IN_BYTES, "as-confluent": "true", "use-id": "contentId"}
 UNWRAP = "transforms.unwrap"
-WAYS = {
-    "string": Way(rf"types\.(?!{PRECISE}_).*", IN_BYTES, {}),
-    "precise": Way(
-        rf"types\.{PRECISE}_.*", AS_CONFLUENT, {}, left_out=("decimal.handling.mode",)
-    ),
-    "flattened": Way(
+# What a connector sends of the types, how the id is framed, and its other settings.
+Way = tuple[str, Mapping[str, str], Mapping[str, str | None]]
+DEFAULT_DECIMALS = {"decimal.handling.mode": None}
+WAYS: dict[str, Way] = {
+    "string": (rf"types\.(?!{PRECISE}_).*", IN_BYTES, {}),
+    "precise": (rf"types\.{PRECISE}_.*", AS_CONFLUENT, DEFAULT_DECIMALS),
+    "flattened": (
         r"types\..*",
         {},
         {
+            **DEFAULT_DECIMALS,
             # Connect's own types, which are logical types in Avro.
             "time.precision.mode": "connect",
             "transforms": "unwrap",
@@ -102,7 +68,6 @@ WAYS = {
             f"{UNWRAP}.delete.tombstone.handling.mode": "rewrite",
             f"{UNWRAP}.type": "io.debezium.transforms.ExtractNewRecordState",
         },
-        left_out=("decimal.handling.mode",),
     ),
 }
 
@@ -136,25 +101,13 @@ def registry(stack: NorthwindStack) -> Iterator[SchemaRegistry]:
     registry.kill()
 
 
-def converters(registry: SchemaRegistry, framing: dict[str, str]) -> dict[str, str]:
+def converters(registry: SchemaRegistry, framing: Mapping[str, str]) -> dict[str, str]:
     """The settings of both converters."""
-    settings = {"apicurio.registry.url": registry.url, **framing}
     return {
-        f"{part}.converter.{key}": value
+        f"{part}.converter.apicurio.registry.{key}": value
         for part in ("key", "value")
-        for key, value in settings.items()
+        for key, value in {"url": registry.url, **framing}.items()
     }
-
-
-def ingest(stack: NorthwindStack, lake: Lake, topics: list[str], *options: str) -> Ingested:
-    servers = ("--bootstrap-servers", stack.bootstrap_servers)
-    return lake.ingest_kafka(*servers, "--topic", *topics, *options)
-
-
-def topics_file(folder: Path, tables: dict[str, str]) -> Path:
-    lines = "".join(f'"{topic}" = "{table}"\n' for topic, table in tables.items())
-    (folder / "topics.toml").write_text(f"[topics]\n{lines}")
-    return folder / "topics.toml"
 
 
 # Northwind
@@ -180,48 +133,41 @@ def northwind(stack: NorthwindStack, registry: SchemaRegistry) -> SourceDatabase
 
 
 @pytest.fixture(scope="module")
-def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of the models' tables, as dbt asks for each of them."""
-    tables = {
-        topic.replace("demo.", "avro.", 1): table
-        for topic, table in read_topics(TOPICS_FILE).tables.items()
-    }
-    return topics_file(tmp_path_factory.mktemp("topics"), tables)
+def lake(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """It has all of the models' tables, as dbt asks for each of them."""
+    tables = read_topics(TOPICS_FILE).tables
+    own = {topic.replace("demo.", "avro.", 1): tables[topic] for topic in tables}
+    return new_lake(write_topics(tmp_path_factory.mktemp("topics"), own))
 
 
-def assert_equal(stack: NorthwindStack, lake: Lake, models: tuple[str, ...]) -> None:
-    with closing(stack.connect_to_source()) as connection:
+def build(northwind: SourceDatabase, lake: Lake, *models: str) -> None:
+    """Build models, whose rows are the source's then."""
+    lake.dbt("run", "-s", *(f"+{model}" for model in models), *BASE_TABLES)
+    with closing(northwind.stack.connect_to_source()) as connection:
         for model in models:
-            source = table_rows(connection, model)
-            columns = list(next(iter(source.values())))
-            assert silver_rows(lake.rows(f"silver.{model}"), model, columns) == source
+            rows = lake.rows(f"silver.{model}")
+            assert silver_differences(connection, model, rows) == [], model
 
 
 @pytest.mark.smoke
 def test_snapshot_and_changes_in_avro_reach_silver(
-    northwind: SourceDatabase, registry: SchemaRegistry, topics: Path, lake: Lake
+    northwind: SourceDatabase, registry: SchemaRegistry, lake: Lake
 ) -> None:
     northwind.execute(PRODUCTS)
     northwind.wait_until_caught_up()
-    options = ("--topics", str(topics), "--registry", registry.url)
-    done = ingest(northwind.stack, lake, ["avro.datalake.products"], *options)
-    assert (done.code, done.counts[2]) == (0, 0), done.err
-    lake.dbt("run", "-s", "+products", *BASE_TABLES)
-    assert_equal(northwind.stack, lake, ("products",))
+    servers = northwind.stack.bootstrap_servers
+    lake.follow(servers, "avro.datalake.products", "--registry", registry.url)
+    build(northwind, lake, "products")
 
 
 def test_schema_evolves_in_the_middle_of_a_topic_in_one_run(
-    northwind: SourceDatabase, registry: SchemaRegistry, topics: Path, lake: Lake
+    northwind: SourceDatabase, registry: SchemaRegistry, lake: Lake
 ) -> None:
     """And silver is PostgreSQL's."""
-    northwind.execute(CHANGES)
+    northwind.execute((FOLDER / "avro.sql").read_text())
     northwind.wait_until_caught_up()
-    options = ("--topics", str(topics), "--registry", registry.url)
-    done = ingest(northwind.stack, lake, TOPICS, *options)
-    read, written, rejected, skipped = done.counts
-    assert (done.code, rejected, read) == (0, 0, written + skipped)
-    lake.dbt("run", "-s", *(f"+{model}" for model in MODELS), *BASE_TABLES)
-    assert_equal(northwind.stack, lake, MODELS)
+    lake.follow(northwind.stack.bootstrap_servers, *TOPICS, "--registry", registry.url)
+    build(northwind, lake, *MODELS)
     rows = [row for row in lake.rows("bronze.region") if row["op"] != "r"]
     rows.sort(key=lambda row: row["kafka_offset"])
     # What it was before and after is the same schema to the registry.
@@ -233,24 +179,21 @@ def test_schema_evolves_in_the_middle_of_a_topic_in_one_run(
 
 
 def test_records_wait_for_a_registry_that_is_down_or_lost(
-    northwind: SourceDatabase, registry: SchemaRegistry, topics: Path, lake: Lake
+    northwind: SourceDatabase, registry: SchemaRegistry, lake: Lake
 ) -> None:
     """An empty one knows no id; with the right one, they are what they would have been."""
-    stack, options = northwind.stack, ("--topics", str(topics))
     northwind.execute(PRICE.format(20))
     northwind.wait_until_caught_up()
+    words = ("--bootstrap-servers", northwind.stack.bootstrap_servers, "--topic", *TOPICS)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{closed.getsockname()[1]}/apis/registry/v2"
-        down = ingest(stack, lake, TOPICS, *options, "--registry", url)
+        down = lake.ingest_kafka(*words, "--registry", url)
     assert down.code == 75
     assert f"the registry at {url} does not answer" in down.err
     empty = FakeRegistry()
-    try:
-        url = f"{empty.url}/apis/registry/v2"
-        lost = ingest(stack, lake, TOPICS, *options, "--registry", url)
-    finally:
-        empty.stop()
+    lost = lake.ingest_kafka(*words, "--registry", f"{empty.url}/apis/registry/v2")
+    empty.stop()
     rejected = lake.rows("bronze.rejected_events")
     count = len(rejected)
     # The product, and the orders that show it.
@@ -260,18 +203,17 @@ def test_records_wait_for_a_registry_that_is_down_or_lost(
         assert "the registry has no schema" in row["reason"]
         assert base64.b64decode(json.loads(row["value"])["undecoded"]["value"])[:1] == b"\0"
         assert row["schema_id"] > 0
-    again = lake.retry_rejected(*options, "--registry", registry.url)
+    again = lake.retry_rejected("--registry", registry.url)
     assert (again.code, again.counts) == (0, (count, count, 0, 0)), again.err
     assert lake.rows("bronze.rejected_events") == []
-    lake.dbt("run", "-s", "+products", *BASE_TABLES)
-    assert_equal(stack, lake, ("products",))
+    build(northwind, lake, "products")
 
 
 def test_source_may_change_from_json_to_avro(
     northwind: SourceDatabase, registry: SchemaRegistry, new_lake: NewLake
 ) -> None:
     """The file of the project, under the same name: its topics have both then."""
-    stack, lake = northwind.stack, new_lake()
+    stack, lake = northwind.stack, new_lake(TOPICS_FILE)
     with stack.placeholders.open("a") as file:
         file.write(f"registry={registry.url}\n")
     northwind.execute(PRICE.format(21))
@@ -283,9 +225,8 @@ def test_source_may_change_from_json_to_avro(
     stack.wait_until_streaming()
     northwind.execute(PRICE.format(22))
     northwind.wait_until_caught_up()
-    options = ("--topics", str(TOPICS_FILE), "--registry", registry.url)
-    done = ingest(stack, lake, ["demo.datalake.products"], *options)
-    assert (done.code, done.counts[2]) == (0, 0), done.err
+    topic = "demo.datalake.products"
+    lake.follow(stack.bootstrap_servers, topic, "--registry", registry.url)
     rows = sorted(lake.rows("bronze.products"), key=lambda row: row["kafka_offset"])
     old, new = rows[-2:]
     assert (old["schema_id"], new["schema_id"] > 0) == (None, True)
@@ -307,24 +248,19 @@ def test_json_of_every_type_is_what_connect_writes(
     way: str,
 ) -> None:
     """Key and value, digit by digit, of every record; but where each log was read."""
-    source = TypesSource(stack, TYPES)
-    captured, framing, settings, left_out = WAYS[way]
-    try:
-        source.create()
+    captured, framing, settings = WAYS[way]
+    with types_source(stack, TYPES) as (source, types):
         for form, file in (("json", "source-tables"), ("avro", "source-tables-avro")):
-            config = source.configuration(f"{form}_{way}", captured, file)
-            config["publication.name"] = source.name
-            if form == "avro":
-                config |= converters(registry, framing)
-            config |= settings
-            kept = {key: config[key] for key in config if key not in left_out}
+            config: dict[str, str | None] = {
+                **source.configuration(f"{form}_{way}", captured, file),
+                **(converters(registry, framing) if form == "avro" else {}),
+                **settings,
+                "publication.name": source.name,
+            }
+            kept = {key: value for key, value in config.items() if value is not None}
             source.configure(f"{form}_{way}", kept)
-        source.change()
+        types.change()
         source.wait_until_caught_up()
-    finally:
-        traces = [state.trace for state in stack.connect.states().values() if state.trace]
-        source.remove()
-        assert not traces, "\n".join(traces)
     tables = {
         row.table
         for row in TYPES
@@ -334,9 +270,8 @@ def test_json_of_every_type_is_what_connect_writes(
         f"{form}_{way}.types.{table}": form for form in ("json", "avro") for table in tables
     }
     url = registry.confluent_url if framing is AS_CONFLUENT else registry.url
-    lake, file = new_lake(), str(topics_file(tmp_path, topics))
-    done = ingest(stack, lake, [*topics], "--topics", file, "--registry", url)
-    assert (done.code, done.counts[2]) == (0, 0), done.err
+    lake = new_lake(write_topics(tmp_path, topics))
+    lake.follow(stack.bootstrap_servers, *topics, "--registry", url)
     by_json, by_avro = (records(lake.rows(f"bronze.{form}")) for form in ("json", "avro"))
     assert len(by_json) > len(tables)
     assert by_avro == by_json

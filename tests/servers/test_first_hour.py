@@ -14,60 +14,35 @@ import sys
 import sysconfig
 import tomllib
 import venv
-from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from lab.stack.postgres import PostgresServer
 from tests.servers.conftest import NewPostgres
 from tests.support.project import PROJECT
 from tests.support.records import envelope, record
-from tests.support.source_database import postgres_environment
+from tests.support.source_database import Database
+from tests.support.storm import FOLDER
 
-pytestmark = [pytest.mark.timeout(1800), pytest.mark.thorough]
+pytestmark = pytest.mark.timeout(1800)
 
-# Three have names of Northwind's; the last cannot be declared.
-TABLES = """
-    create table vendors (id int primary key, name varchar(60) not null, since date);
-    create table customers (id bigint primary key, email varchar(99));
-    create table products (id int primary key, price numeric(10, 2));
-    create table order_items (order_id int, line int, primary key (order_id, line));
-    create table orders (id int primary key, customer_id bigint, total numeric(12, 2));
-    create table stock (id int primary key, qty int);
-    create table carts (id uuid primary key, is_open boolean);
-    create table visits (id bigint primary key, at timestamp) partition by range (id);
-    create table visits_1 partition of visits for values from (0) to (1000);
-    create table "l{{ env_var('LAKE_ROOT') }} # é" (
-        id int primary key, "a{{ 1/0 }}b" int, "no" int, "c: d # e" int, "名" int
-    );
-    comment on table vendors is 'Who sells {{ to }} us: # all';
-    create table no_key (a int);
-"""
 ODD = "l{{ env_var('LAKE_ROOT') }} # é"
 ODD_TOPIC = "shop.public.l___env_var__LAKE_ROOT_________"
 
 
+@dataclass
 class Shop:
-    """A user's folder and environment.
+    """A user's empty folder, the environment with Python and the source, and the source."""
 
-    Args:
-        folder: an empty one.
-        environment: where Python and the source are.
-        server: the source.
-    """
-
-    def __init__(
-        self, folder: Path, environment: dict[str, str], server: PostgresServer
-    ) -> None:
-        self.folder = folder
-        self.environment = environment
-        self.server = server
+    folder: Path
+    environment: dict[str, str]
+    source: Database
 
     def run(self, *words: str, code: int = 0, cwd: Path | None = None) -> str:
-        """Run a command; what it prints on stdout."""
+        """Run a command; what it prints on stdout, and in ``said`` on stderr."""
         done = subprocess.run(
             words,
             cwd=cwd or self.folder / "shop",
@@ -87,9 +62,8 @@ class Shop:
 
     def execute(self, script: str) -> None:
         """Run a script at the source as it is."""
-        with closing(self.server.connect(dbname="postgres")) as connection:
-            connection.autocommit = True
-            connection.cursor().execute(script)
+        with self.source.cursor() as cursor:
+            cursor.execute(script)
 
     def silver(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The live rows of a silver table."""
@@ -116,18 +90,18 @@ class Shop:
 def shop(new_postgres: NewPostgres, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """An environment with the wheel and what it depends on, and an empty folder."""
     folder = tmp_path_factory.mktemp("first")
-    source, wheels = folder / "source", folder / "wheels"
+    copy, wheels = folder / "copy", folder / "wheels"
     listed = subprocess.run(
         ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
     )
     for name in listed.stdout.splitlines():
         if not name.startswith("tests/") and (PROJECT / name).exists():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(PROJECT / name, source / name)
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(PROJECT / name, copy / name)
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     offline = ("--no-deps", "--no-build-isolation")
-    subprocess.run([*pip, "wheel", *offline, "-w", wheels, source], check=True)
-    shutil.rmtree(source / "cdc_lakehouse")  # no checkout helps from here on
+    subprocess.run([*pip, "wheel", *offline, "-w", wheels, copy], check=True)
+    shutil.rmtree(copy / "cdc_lakehouse")  # no checkout helps from here on
     environment = folder / "environment"
     venv.create(environment)
     purelib = f"lib/python{sysconfig.get_python_version()}/site-packages"
@@ -135,23 +109,22 @@ def shop(new_postgres: NewPostgres, tmp_path_factory: pytest.TempPathFactory) ->
     (environment / purelib / "others.pth").write_text(f"{others}\n")
     install = ("--python", environment / "bin/python", "install", "--no-deps", "--no-index")
     subprocess.run([*pip, *install, *wheels.iterdir()], check=True)
-    server = new_postgres()
+    source = Database(new_postgres(), "postgres")
     variables = {
         name: text
         for name, text in os.environ.items()
         if not name.startswith(("LAKE_", "PYTHON", "VIRTUAL_ENV", "DBT_"))
     }
-    variables |= postgres_environment(server.port, "postgres", server.password)
-    variables |= {
+    variables |= source.environment() | {
         "PATH": f"{environment}/bin:{os.environ['PATH']}",
         "LAKE_HOME": os.environ.get("LAKE_HOME", sys.prefix),  # the jars are there
     }
     (folder / "empty").mkdir()
-    return Shop(folder / "empty", variables, server)
+    return Shop(folder / "empty", variables, source)
 
 
 def test_from_a_wheel_to_silver(shop: Shop) -> None:
-    shop.execute(TABLES)
+    shop.execute((FOLDER / "first_hour.sql").read_text(encoding="utf-8"))
     where = ("python", "-c", "import ingest; print(ingest.__file__)")
     assert "environment/lib" in shop.run(*where, cwd=shop.folder)
     shop.execute(shop.run("cdc-lakehouse", "init", "shop", cwd=shop.folder))

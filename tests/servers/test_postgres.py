@@ -4,7 +4,7 @@ import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -19,7 +19,7 @@ from lab.northwind.load import Source, load
 from lab.stack.postgres import PostgresServer
 from lab.stack.processes import wait_until
 from tests.servers.conftest import NewPostgres
-from tests.support.storm import FOLDER, MANY_ROWS, NORTHWIND, ONE_ROW, filled
+from tests.support.storm import FOLDER, MANY_ROWS, NORTHWIND, ONE_ROW, filled, read_values
 
 # What the outbox has to hold, by the base tables alone.
 REFERENCE = (FOLDER / "outbox/reference.sql").read_text()
@@ -40,19 +40,7 @@ FORBIDDEN = (
     "create publication mine",
     "call fill_cdc_events()",
 )
-# Few rows, so that statements meet.
-VALUES: dict[str, Sequence[Any]] = {
-    "order": (10248, 10249, 10250, 11078, 11079),
-    "another": (10251, 10252, 11081),
-    "customer": ("ALFKI", "VINET", "TOMSP"),
-    "employee": (3, 5, 6),
-    "shipper": (1, 2, 3),
-    "product": (11, 42, 72),
-    "supplier": (5, 8, 20),
-    "territory": ("01581", "02903", "30346"),
-    "region": (1, 4),
-    "number": range(1, 100),
-}
+VALUES = read_values("outbox/few_values.toml")
 INSERT_ORDER, DELETE_ORDER = ONE_ROW[0], ONE_ROW[4]
 # An order that shows all that the other statements write, and as yet something else.
 WHOLE_ORDER = (
@@ -62,6 +50,7 @@ WHOLE_ORDER = (
 )
 SAVEPOINTS = ("savepoint here", "rollback to here", "release here; savepoint here")
 NUMBERS = itertools.count()
+Events = Callable[[], list[tuple[str, int]]]
 # A change of the outbox, as test_decoding writes it: its operation and its order.
 EVENT = re.compile(r"table datalake\.cdc_events: (.)[^[]*order_id\[\w+\]:(\d+)")
 CONSTRAINTS = ("set constraints all immediate", "set constraints all deferred")
@@ -74,6 +63,7 @@ class Session:
         options = "-c search_path=datalake -c statement_timeout=20s"
         self.connection = server.connect(dbname=database, options=options, **user)
         self.process = int(self.connection.info.backend_pid)
+        self.close = self.connection.close
 
     def do(self, statement: str) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
@@ -97,9 +87,6 @@ class Session:
         self.connection.commit()
         return value
 
-    def close(self) -> None:
-        self.connection.close()
-
 
 @pytest.fixture(scope="module")
 def server(new_postgres: NewPostgres) -> PostgresServer:
@@ -118,7 +105,7 @@ def template(server: PostgresServer) -> str:
 
 
 @pytest.fixture
-def database(server: PostgresServer, template: str, request: pytest.FixtureRequest) -> str:
+def database(server: PostgresServer, template: str) -> str:
     """A copy of the test's own."""
     name = f"copy_{next(NUMBERS)}"
     with closing(server.connect()) as connection:
@@ -133,27 +120,21 @@ def session(server: PostgresServer, database: str) -> Iterator[Session]:
         yield session
 
 
-class Capture:
-    """What logical decoding has of the outbox."""
+@pytest.fixture
+def events(session: Session, database: str) -> Events:
+    """Tells operation and order of each change of the outbox since the last call."""
+    slot = f"'{database}'"
+    session.run(f"select pg_create_logical_replication_slot({slot}, 'test_decoding')")
 
-    def __init__(self, session: Session, slot: str) -> None:
-        self.session = session
-        self.slot = slot
-        session.run(f"select pg_create_logical_replication_slot('{slot}', 'test_decoding')")
-
-    def events(self) -> list[tuple[str, int]]:
-        """The operation and the order of each change since the last call."""
-        lines = self.session.do(
-            f"select data from pg_logical_slot_get_changes('{self.slot}', null, null)"
+    def changes() -> list[tuple[str, int]]:
+        lines = session.do(
+            f"select data from pg_logical_slot_get_changes({slot}, null, null)"
         )
-        self.session.connection.commit()
+        session.connection.commit()
         found = [EVENT.match(line) for (line,) in lines]
         return sorted((match[1], int(match[2])) for match in found if match)
 
-
-@pytest.fixture
-def capture(session: Session, database: str) -> Capture:
-    return Capture(session, database)
+    return changes
 
 
 def reference(session: Session) -> dict[int, str]:
@@ -175,7 +156,7 @@ def assert_right(session: Session, *told: object) -> dict[int, str]:
 
 
 def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
-    session: Session, capture: Capture
+    session: Session, events: Events
 ) -> None:
     dice = random.Random(1)
     kinds: Counter[str] = Counter()
@@ -194,11 +175,11 @@ def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
             for order in before.keys() | after.keys()
             if before.get(order) != after.get(order)
         ]
-        events = capture.events()
+        written = events()
         # Where constraints are checked early, an order may be written twice.
         if not set(CONSTRAINTS) & {*statements}:
-            assert events == sorted(changed), statements
-            kinds.update(kind for kind, _ in events)
+            assert written == sorted(changed), statements
+            kinds.update(kind for kind, _ in written)
         before = after
     assert min(kinds[kind] for kind in "IUD") > 20
 
@@ -241,15 +222,15 @@ def test_outbox_is_right_after_any_two_statements_that_do_not_see_each_other(
     other.close()
 
 
-def test_filling_repairs_the_outbox(session: Session, capture: Capture) -> None:
+def test_filling_repairs_the_outbox(session: Session, events: Events) -> None:
     session.run(
         "update cdc_events set customer = null where order_id = 10248",
         "delete from cdc_events where order_id = 10249",
         "insert into cdc_events (order_id, updated_at) values (1, now())",
     )
-    assert len(capture.events()) == 3
+    assert len(events()) == 3
     session.run("call fill_cdc_events()")
-    assert capture.events() == [("D", 1), ("I", 10249), ("U", 10248)]
+    assert events() == [("D", 1), ("I", 10249), ("U", 10248)]
     assert_right(session)
 
 

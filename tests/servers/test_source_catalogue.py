@@ -4,7 +4,6 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from cdc_lakehouse.cli import main
 from lab.stack.postgres import PostgresServer
 from tests.servers.conftest import NewPostgres
 from tests.support.project import PROJECT, copy_project
-from tests.support.source_database import postgres_environment
+from tests.support.source_database import Database
 from tests.support.storm import FOLDER
 
 pytestmark = pytest.mark.timeout(300)
@@ -24,7 +23,7 @@ CHANGES: dict[str, dict[str, dict[str, Any]]] = DATA["changes"]
 # Whether a resync is needed after a change of a table; None where it is nothing to a model.
 NEEDED = {"needs_resync": True, "needs_none": False, "is_nothing": None}
 ALTERED = [(each, NEEDED[name]) for name in NEEDED for each in DATA["altered"][name]]
-Execute = Callable[..., None]
+Execute = Callable[..., Any]
 Run = Callable[..., tuple[int, str]]
 
 
@@ -43,21 +42,11 @@ def execute(
     server: PostgresServer, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Execute:
     """Runs statements in a database of the test's own, which commands read."""
-    database = request.node.name
-    with closing(server.connect()) as connection:
-        connection.autocommit = True
-        connection.cursor().execute(f"create database {database}")
-    found = postgres_environment(server.port, database[:63], server.password)
-    for variable, value in found.items():
+    database = Database(server, request.node.name[:63])
+    database.create()
+    for variable, value in database.environment().items():
         monkeypatch.setenv(variable, value)
-
-    def call(*scripts: str) -> None:
-        with closing(server.connect(dbname=database[:63])) as connection:
-            connection.autocommit = True
-            for statement in filter(str.strip, ";".join(scripts).split(";")):
-                connection.cursor().execute(statement)
-
-    return call
+    return lambda *scripts: database.execute(";".join(scripts))
 
 
 @pytest.fixture

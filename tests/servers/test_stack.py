@@ -2,27 +2,23 @@
 
 import json
 import os
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.folders import ELSEWHERE, claim, clear
 from lab.stack.__main__ import main
-from lab.stack.northwind import NorthwindStack
+from lab.stack.connect import Connect
+from lab.stack.northwind import CONNECTORS, DATABASE, NorthwindStack
 from lab.stack.postgres import PostgresServer
 from lab.stack.processes import wait_until
 from tests.servers.conftest import FAST_POSTGRES
 from tests.support.ports import free_port
+from tests.support.source_database import SourceDatabase
 
 ORDERS = "demo.datalake.orders/0"
-
-
-def run_sql(stack: NorthwindStack, statement: str) -> None:
-    with closing(stack.connect_to_source()) as connection:
-        connection.autocommit = True
-        connection.cursor().execute(statement)
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -91,7 +87,9 @@ def test_stack_of_a_command_line(
     fresh = NorthwindStack(stack.root)
     assert fresh.running() == []
     fresh.start()
-    run_sql(fresh, "update datalake.orders set freight = 1 where order_id = 10248")
+    SourceDatabase(fresh, DATABASE).execute(
+        "update datalake.orders set freight = 1 where order_id = 10248"
+    )
     fresh.wait_until_caught_up()
     # The last change may be sent again.
     assert end < fresh.topic_ends()[ORDERS] <= end + 2
@@ -104,8 +102,10 @@ def test_a_lost_slot_fails_the_connector(own_stack: NorthwindStack) -> None:
     slot = stack.slot_name(name)
     stack.connect.halt(name)
     wait_until(lambda: not stack.slots()[slot].is_active, 20, "the slot is still active")
-    run_sql(stack, f"select pg_drop_replication_slot('{slot}')")
-    run_sql(stack, f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')")
+    SourceDatabase(stack, DATABASE).execute(
+        f"select pg_drop_replication_slot('{slot}');"
+        f"select pg_create_logical_replication_slot('{slot}', 'pgoutput')"
+    )
     stack.connect.ask("PUT", f"/connectors/{name}/resume")
     with pytest.raises(UserError, match=f"{name}: .*no longer available"):
         stack.wait_until_streaming(timeout=20)
@@ -138,3 +138,54 @@ def test_folder_that_the_servers_user_cannot_enter_is_made_elsewhere(
     there.data.mkdir(parents=True)
     with pytest.raises(UserError, match=f"cannot enter {closed}: set LAKE_ROOT"):
         there.start()
+
+
+# Every setting of the connectors is one that Connect or the connector reads.
+
+# Connect reads these itself; validate does not list them.
+TOPIC_CREATION = "topic.creation.default."
+PRODUCER = "producer.override."
+
+
+def validated(connect: Connect, name: str, config: dict[str, str]) -> dict[str, Any]:
+    """Connect's answer on every setting that it and the connector read."""
+    plugin = config["connector.class"]
+    answer = connect.ask(
+        "PUT", f"/connector-plugins/{plugin}/config/validate", {**config, "name": name}
+    )
+    return {entry["value"]["name"]: entry for entry in answer["configs"]}
+
+
+def unread(connect: Connect, name: str, config: dict[str, str]) -> set[str]:
+    listed = validated(connect, name, config).keys()
+    return {
+        key for key in config if key not in listed and not key.startswith(TOPIC_CREATION)
+    }
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_every_setting_of_a_source_is_read_and_needed(
+    stack: NorthwindStack, name: str
+) -> None:
+    """Validate echoes any ``producer.override.``: the log has what the producer took.
+
+    A ``topic.creation.`` setting that no broker knows fails the connector, which has
+    created its topics here. A misspelt setting Debezium ignores silently.
+    """
+    config = stack.configuration(name)
+    misspelt = {"skipped.operation": "none", "heartbeat.interval": "1000"}
+    assert unread(stack.connect, name, config | misspelt) == misspelt.keys()
+    entries = validated(stack.connect, name, config)
+    assert [entry for entry in entries.values() if entry["value"]["errors"]] == []
+    at_default = {
+        key
+        for key, value in config.items()
+        if key in entries and entries[key]["definition"]["default_value"] == value
+    }
+    # Their default is the worker's, and this worker is not the only one.
+    assert at_default <= {"key.converter", "value.converter"}
+    log = stack.connect.log.read_text()
+    for key, value in config.items():
+        if key.startswith(PRODUCER):
+            assert f"\t{key.removeprefix(PRODUCER)} = {value}\n" in log
+    assert stack.connect.states()[name].is_running

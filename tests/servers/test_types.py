@@ -1,27 +1,26 @@
-"""Every PostgreSQL type, from a real Debezium to silver: its value, or a rejection.
-
-Some of the tables come to a second lake, whose project only commands wrote.
+"""Every type of PostgreSQL and MariaDB, from a real Debezium to silver: its value, or a
+rejection.
 """
 
-import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import redirect_stdout
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import date
 
 import pytest
 
 from cdc_lakehouse.cli import main
-from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.sources.types import declared_type
 from lab.stack.northwind import NorthwindStack
 from tests.conftest import NewLake
 from tests.support import types_doc
 from tests.support.lake import Lake
-from tests.support.project import PROJECT, copy_project, new_project
-from tests.support.types_matrix import POSTGRESQL, Type, Value
+from tests.support.mariadb import MariaDBStack
+from tests.support.project import PROJECT
+from tests.support.records import Row
+from tests.support.types_matrix import MARIADB, POSTGRESQL, PRECISE, Matrix, Type, Value
 from tests.support.types_outcomes import (
     Outcomes,
     cases,
@@ -30,172 +29,167 @@ from tests.support.types_outcomes import (
     stored_rows,
     wrong_ways,
 )
-from tests.support.types_source import UNCHANGED, TypesSource, declare, unchanged_columns
+from tests.support.types_source import (
+    UNCHANGED,
+    TypesTables,
+    types_project,
+    types_source,
+    unchanged_columns,
+)
 
 pytestmark = pytest.mark.timeout(900)
 
 TYPES = POSTGRESQL.types
 LONG = unchanged_columns(TYPES)
-# No value of these types is long enough to be stored beside its row.
-SHORT = {
-    *("character(5)", "int4range", "int8range", "daterange", "tsrange", "tstzrange"),
-}
-# How many tables `add` declares.
-TABLES = 12
-
-
-def default_type(row: Type) -> str | None:
-    """The type that ``add`` declares for a row's; None where it refuses it."""
-    try:
-        return declared_type("postgresql", row.catalogue)
-    except UserError:
-        return None
-
-
-def tables_to_add() -> list[str]:
-    """Tables whose types have one to declare."""
-    refused = {row.table for row in TYPES if default_type(row) is None}
-    listed = {row.table: None for row in TYPES if row.group in ("types", "old_dates")}
-    return [table for table in listed if table not in refused][:TABLES]
-
-
-ADDED = [row for row in TYPES if row.table in tables_to_add()]
+# What changes of MariaDB's rows: zero dates, and statements that are no event.
+ZERO_DATES = """
+    create table zero_dates (
+        id int primary key,
+        day date not null default '2020-01-02',
+        month date not null
+    )
+"""
+CHANGES_OF_MARIADB = (
+    "update unchanged set n = 2",
+    "insert into zero_dates values (1, '0000-00-00', '0000-00-00')",
+    "set session binlog_format = STATEMENT",
+    "insert into zero_dates values (2, '2026-01-01', '2026-01-01')",
+    "set session binlog_format = ROW",
+    "truncate table zero_dates",
+)
+# A value that the server's strict mode refuses is a type's value, too.
+NOT_STRICT = "set session sql_mode = ''"
 
 
 @dataclass
-class Copy:
-    """A project, its lake, the topics that it reads and what of it is built."""
+class Found:
+    """The tables of a database, and what became of each of their values, by key.
 
+    Attributes:
+        unchanged: what an update of another column brought of a long value, by type.
+    """
+
+    tables: TypesTables
     lake: Lake
-    project: Path
-    topics: list[str]
-    selected: list[str]
+    outcomes: Outcomes
+    unchanged: dict[str, str | None] = field(default_factory=dict)
 
-    def build(self, source: TypesSource) -> int:
-        """Bring what Kafka has to silver; how many records there were."""
-        ingested = self.lake.ingest_kafka(
-            *("--bootstrap-servers", source.stack.bootstrap_servers),
-            *("--topics", str(self.project / "topics.toml"), "--topic", *self.topics),
-        )
-        read, *_, rejected, skipped = ingested.counts
-        assert (ingested.code, rejected, skipped) == (0, 0, 0), ingested.err
-        # Some values stop the build of their table, which their own tests show.
-        self.lake.try_dbt("run", *self.selected, project=self.project)
-        return read
+
+def events_of(lake: Lake, table: str) -> list[Row]:
+    return sorted(lake.rows(f"bronze.{table}"), key=lambda row: row["kafka_offset"])
 
 
 @pytest.fixture(scope="module")
-def source(stack: NorthwindStack) -> Iterator[TypesSource]:
-    source = TypesSource(stack, TYPES)
-    try:
-        source.create()
-        source.create_unchanged()
-        for name, config in source.configurations().items():
-            source.configure(name, config)
-        yield source
-    finally:
-        source.remove()
-
-
-@pytest.fixture(scope="module")
-def shop(source: TypesSource, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project that has only what makes it use the package, and what `add` wrote."""
-    folder = new_project(tmp_path_factory.mktemp("declared") / "shop")
-    connector = folder / "connector.json"
-    config = source.configuration("declared", "") | {"publication.name": source.name}
-    connector.write_text(json.dumps(config, indent=2))
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in source.environment().items():
-            patch.setenv(name, value)
-        patch.chdir(folder)
-        places = ("--connector", connector.name)
-        assert main(["add", *(f"types.{name}" for name in tables_to_add()), *places]) == 0
-        with redirect_stdout(io.StringIO()) as said:
-            assert main(["diff", *places]) == 3
-    # The publication has all tables.
-    assert {line.partition(": ")[2] for line in said.getvalue().splitlines()} == {
-        "not modelled"
-    }
-    source.configure("declared", json.loads(connector.read_text()))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def copies(
-    source: TypesSource,
-    shop: Path,
-    new_lake: NewLake,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> list[Copy]:
+def postgresql(
+    stack: NorthwindStack, new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Found]:
     """After the snapshot's build and an increment."""
-    project = copy_project(tmp_path_factory.mktemp("types") / "project")
-    topics = source.topics() | {f"types_string.types.{name}": name for name in UNCHANGED}
+    topics = {
+        f"types_{'precise' if row.group == PRECISE else 'string'}.types.{row.table}": (
+            row.group
+        )
+        for row in TYPES
+    }
+    topics |= {f"types_string.types.{name}": name for name in UNCHANGED}
     columns = {name: row.declared for name, row in LONG.items()}
     promised_less = {name: text.removesuffix(" full") for name, text in columns.items()}
     others = {"unchanged": promised_less, "unchanged_full": columns}
-    selected = declare(project, TYPES, topics, others)
-    declared = [f"declared.types.{table}" for table in tables_to_add()]
-    copies = [
-        Copy(new_lake(), project, [*topics], selected),
-        Copy(new_lake(shop / "topics.toml"), shop, declared, []),
-    ]
-    # Of every value: two rows in the snapshot; then an insert and an update.
-    count = 2 * sum(len(row.all_values) for row in TYPES) + len(UNCHANGED)
-    for has_snapshot in (False, True):
-        if has_snapshot:
-            source.change()
-            source.change_unchanged()
-        source.wait_until_caught_up()
-        read, _ = [copy.build(source) for copy in copies]
-        assert read == count
-    return copies
+    folder = tmp_path_factory.mktemp("types") / "project"
+    project = types_project(folder, TYPES, topics, **others)
+    lake = new_lake(project=project)
+    with types_source(stack, TYPES, has_unchanged=True) as (source, tables):
+        for name, captured in (
+            ("types_string", rf"types\.(?!{PRECISE}_).*"),
+            ("types_precise", rf"types\.{PRECISE}_.*"),
+        ):
+            config = source.configuration(name, captured)
+            config["publication.name"] = source.name
+            if name == "types_precise":
+                del config["decimal.handling.mode"]
+            source.configure(name, config)
+        # Of every value: two rows in the snapshot; then an insert and an update.
+        count = 2 * sum(len(row.all_values) for row in TYPES) + len(UNCHANGED)
+        for has_snapshot in (False, True):
+            if has_snapshot:
+                tables.change()
+                for table in UNCHANGED:
+                    source.execute(f"update types.{table} set n = 2")
+            source.wait_until_caught_up()
+            assert lake.follow(stack.bootstrap_servers, *topics) == (count, count, 0, 0)
+            # Some values stop the build of their table, which their own tests show.
+            lake.try_dbt("run")
+        [event] = [row for row in lake.rows("bronze.unchanged") if row["op"] == "u"]
+        sent = {row.sql: sent_text(event["value"], name) for name, row in LONG.items()}
+        yield Found(tables, lake, outcomes_of(TYPES, tables.texts(), lake), sent)
 
 
 @pytest.fixture(scope="module")
-def built(copies: list[Copy]) -> Lake:
-    return copies[0].lake
+def mariadb(
+    mariadb_stack: MariaDBStack,
+    new_lake: NewLake,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Found]:
+    """After the snapshot's build and an increment."""
+    mariadb_stack.create("types", NOT_STRICT, ZERO_DATES)
+    connection = mariadb_stack.server.connect(
+        database="types", autocommit=True, init_command=NOT_STRICT
+    )
+    types = MARIADB.types
+    with closing(connection), connection.cursor() as cursor:
+        tables = TypesTables(types, cursor)
+        tables.create()
+        tables.create_each()
+        topics = {f"types.types.{row.table}": row.group for row in types}
+        topics["types.types.unchanged"] = "unchanged"
+        zero_dates = "types.types.zero_dates"
+        folder = tmp_path_factory.mktemp("types") / "project"
+        project = types_project(folder, types, topics | {zero_dates: "zero_dates"})
+        mariadb_stack.follow("types")
+        lake = new_lake(project=project)
+        for listed in ([*topics], [*topics, zero_dates]):
+            if zero_dates in listed:
+                tables.change()
+                for statement in CHANGES_OF_MARIADB:
+                    cursor.execute(statement)
+            mariadb_stack.wait_until_caught_up()
+            lake.follow(mariadb_stack.bootstrap_servers, *listed)
+            lake.dbt("run")
+        yield Found(tables, lake, outcomes_of(types, tables.texts(), lake))
+    mariadb_stack.connect.remove("types")
 
 
-@pytest.fixture(scope="module")
-def outcomes(source: TypesSource, built: Lake) -> Outcomes:
-    """What became of every value, by key."""
-    return outcomes_of(TYPES, source.texts(), built)
+@pytest.fixture
+def found(request: pytest.FixtureRequest, matrix: Matrix) -> Found:
+    """What became of the types of a database."""
+    of_database: Found = request.getfixturevalue(matrix.database)
+    return of_database
 
 
-@pytest.fixture(scope="module")
-def unchanged(built: Lake) -> dict[str, str | None]:
-    """What an update of another column brought of a long value, by type."""
-    [event] = [row for row in built.rows("bronze.unchanged") if row["op"] == "u"]
-    return {row.sql: sent_text(event["value"], name) for name, row in LONG.items()}
-
-
-@pytest.mark.parametrize(("row", "value"), cases(TYPES))
+@pytest.mark.parametrize(("matrix", "row", "value"), cases(POSTGRESQL, MARIADB))
 def test_silver_has_the_value_or_names_its_column(
-    outcomes: Outcomes, row: Type, value: Value
+    found: Found, row: Type, value: Value
 ) -> None:
     """By a snapshot, an insert and an update."""
-    assert wrong_ways(row, value, outcomes) == {}
+    assert wrong_ways(row, value, found.outcomes) == {}
 
 
-def test_tables_that_add_declared_equal_their_source(
-    source: TypesSource, copies: list[Copy]
-) -> None:
-    """But for the values that the matrix knows as wrong, or holds by another type."""
-    found = outcomes_of(ADDED, source.texts(), copies[1].lake, by_source_table=True)
-    assert all(outcome.is_stored for outcome in found.values())
-    assert {
-        f"{row.sql} {value.text}": wrong
-        for row in ADDED
-        for value in row.all_values
-        if row.declared == default_type(row) and not value.wrong_today
-        for wrong in [wrong_ways(row, value, found)]
-        if wrong
-    } == {}
+@pytest.mark.parametrize(
+    "matrix", [POSTGRESQL, MARIADB], ids=lambda matrix: matrix.database
+)
+def test_documentation_shows_what_this_run_found(matrix: Matrix, found: Found) -> None:
+    types_doc.check(matrix, found.outcomes, found.unchanged)
 
 
-def test_types_are_named_as_by_the_catalogue(source: TypesSource) -> None:
+# PostgreSQL's alone.
+
+
+def test_types_of_postgresql_are_named_as_by_the_catalogue(postgresql: Found) -> None:
     """But for the types that the source defines itself, which have other names there."""
-    named = dict(zip(TYPES, source.catalogue(), strict=True))
+    named = postgresql.tables.named(
+        "select relname, attname, format_type(atttypid, atttypmod)"
+        " from pg_attribute join pg_class on pg_class.oid = attrelid"
+        " where relnamespace = 'types'::regnamespace"
+    )
     assert {
         row.sql: name
         for row, name in named.items()
@@ -203,50 +197,62 @@ def test_types_are_named_as_by_the_catalogue(source: TypesSource) -> None:
     } == {}
 
 
-def test_unchanged_value_is_kept_or_needs_the_full_identity(
-    source: TypesSource, built: Lake, unchanged: dict[str, str | None]
-) -> None:
+def test_unchanged_value_is_kept_or_needs_the_full_identity(postgresql: Found) -> None:
     """Of a type of which Debezium sends null, silver loses the value without it."""
-    texts = source.unchanged_texts()
+    cursor = postgresql.tables.cursor
+    texts = ", ".join(row.form.sql.format(name) for name, row in LONG.items())
+    cursor.execute(f"select {texts} from types.unchanged")
+    source = dict(zip(LONG, cursor.fetchone(), strict=True))
     wrong: dict[str, set[str]] = {}
     for table in UNCHANGED:
-        silver = stored_rows(built, table)[1]
+        silver = stored_rows(postgresql.lake, table)[1]
         assert silver["op"] == "u" and not silver["untyped_columns"]
         wrong[table] = {
             row.sql
             for name, row in LONG.items()
-            if not row.form.is_same(silver[name], texts[name])
+            if not row.form.is_same(silver[name], source[name])
         }
-    null = {sql for sql, sent in unchanged.items() if sent == "null"}
+    null = {sql for sql, sent in postgresql.unchanged.items() if sent == "null"}
     assert wrong == {"unchanged": null, "unchanged_full": set()}
     assert null == {row.sql for row in LONG.values() if row.declared.endswith(" full")}
 
 
-def test_matrix_has_a_long_value_of_each_type_that_may_be_stored_beside_the_row(
-    source: TypesSource,
-) -> None:
-    stored = source.execute(
-        "select relname, attname from pg_attribute join pg_class on pg_class.oid = attrelid"
-        " where attstorage in ('x', 'e') and attnum > 0"
+# MariaDB's alone.
+
+
+def test_zero_date_takes_the_default_of_a_column_that_is_not_null(mariadb: Found) -> None:
+    """Or the first day of 1970: nothing can tell it from the value."""
+    after = json.loads(events_of(mariadb.lake, "zero_dates")[0]["value"])["after"]
+    days = (date(2020, 1, 2) - date(1970, 1, 1)).days
+    assert (after["day"], after["month"]) == (days, 0)
+
+
+def test_truncate_is_an_event(mariadb: Found) -> None:
+    """As the shipped connector sends it: without a key, with a position.
+
+    A statement that the log has as such is none.
+    """
+    _, event = events_of(mariadb.lake, "zero_dates")
+    assert (event["op"], event["key"]) == ("t", None)
+    assert re.fullmatch(r"\d{10}/\d{10}/\d{10}", event["source_position"])
+
+
+def test_update_of_another_column_brings_every_value(mariadb: Found) -> None:
+    events = events_of(mariadb.lake, "unchanged")
+    read, update = (json.loads(event["value"])["after"] for event in events)
+    assert len(read) == len(MARIADB.types) + 2
+    assert update == read | {"n": 2}
+
+
+def test_types_of_mariadb_are_named_as_by_the_catalogue(mariadb: Found) -> None:
+    """But for ``json``, which is a ``longtext`` there."""
+    named = mariadb.tables.named(
+        "select table_name, column_name, column_type from information_schema.columns"
+        " where table_schema = 'types'"
     )
-    known = {_bare(row) for row in LONG.values()}
-    assert {
-        row.catalogue
-        for row in TYPES
-        if (row.table, row.column) in stored
-        and not all(value.wrong_today for value in row.values)
-        and _bare(row) not in known
-    } == SHORT
-
-
-def _bare(row: Type) -> str:
-    return re.sub(r"\(.*\)", "", row.catalogue)
-
-
-def test_documentation_shows_what_this_run_found(
-    outcomes: Outcomes, unchanged: dict[str, str | None]
-) -> None:
-    types_doc.check(POSTGRESQL, outcomes, unchanged)
+    found = {row.sql: declared_type("mariadb", name) for row, name in named.items()}
+    expected = {row.sql: declared_type("mariadb", row.catalogue) for row in named}
+    assert found == expected | {"json": "string"}
 
 
 @pytest.mark.parametrize("name", ["source-tables", "source-mariadb"])

@@ -215,6 +215,12 @@ class Lake:
         """``python -m ingest kafka``."""
         return self._ingest("kafka", "--topics", str(self.topics), *arguments)
 
+    def follow(self, servers: str, *topics: str) -> tuple[int, int, int, int]:
+        """Bring all that Kafka has of topics, none of which is rejected; the counts."""
+        done = self.ingest_kafka("--bootstrap-servers", servers, "--topic", *topics)
+        assert (done.code, done.counts[2]) == (0, 0), done.err
+        return done.counts
+
     def retry_rejected(self, *arguments: str) -> Ingested:
         """``python -m ingest retry``."""
         return self._ingest("retry", "--topics", str(self.topics), *arguments)

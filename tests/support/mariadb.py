@@ -3,7 +3,6 @@
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from lab.northwind.checks import REPLICATION_ROLE
@@ -148,15 +147,6 @@ class MariaDBStack(Stack):
         wait_until(is_caught_up, 120, "the connectors have not caught up", 0.5)
 
 
-def plain(value: Any) -> Any:
-    """A value without the differences that mean nothing: scale, and the zone of UTC."""
-    if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return Decimal(value).normalize()
-    if hasattr(value, "tzinfo"):
-        return value.replace(tzinfo=None)
-    return value
-
-
 class Visits:
     """Changes of the shop's visits, each at a second that is known.
 
@@ -172,14 +162,11 @@ class Visits:
 
     def change(self, statements: int) -> None:
         """Run statements, some of which change nothing."""
+        # Neither locks what the other one may insert.
+        isolation = "set session transaction isolation level read committed"
         sessions = [
-            self.server.connect(
-                database="shop",
-                autocommit=autocommit,
-                # Neither locks what the other one may insert.
-                init_command="set session transaction isolation level read committed",
-            )
-            for autocommit in (True, False)
+            self.server.connect(database="shop", autocommit=each, init_command=isolation)
+            for each in (True, False)
         ]
         for step in range(statements):
             number = step % 2
@@ -200,27 +187,24 @@ class Visits:
         kind = self.random.choice(["note", "note", "note", "delete", "move"])
         if had is None:
             cursor.execute("insert into visits values (%s, %s)", (visit, note))
-            self._became(visit, note)
+            became: dict[int, str | None] = {visit: note}
         elif kind == "delete":
             cursor.execute("delete from visits where visit_id = %s", (visit,))
-            self._became(visit, None)
+            became = {visit: None}
         elif kind == "move" and self._note(other) is None:
-            cursor.execute(
-                "update visits set visit_id = %s where visit_id = %s", (other, visit)
-            )
-            self._became(visit, None)
-            self._became(other, had)
+            move = "update visits set visit_id = %s where visit_id = %s"
+            cursor.execute(move, (other, visit))
+            became = {visit: None, other: had}
         else:
             cursor.execute("update visits set note = %s where visit_id = %s", (note, visit))
-            self._became(visit, note)
+            became = {visit: note}
+        for key, its in became.items():
+            if its != self._note(key):
+                self.states.setdefault(key, []).append((its, self.at))
 
     def _note(self, visit: int) -> str | None:
         """What a visit has now."""
         return self.states[visit][-1][0] if visit in self.states else None
-
-    def _became(self, visit: int, note: str | None) -> None:
-        if note != self._note(visit):
-            self.states.setdefault(visit, []).append((note, self.at))
 
     def versions(self) -> dict[int, list[Version]]:
         """What each visit had, and when; none begins after the next one."""

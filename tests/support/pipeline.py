@@ -1,26 +1,47 @@
-"""The ingest as a process that builds after each batch, on the topics of a stack."""
+"""The ingest as a process that builds after each batch, and faults in it."""
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
-import subprocess
 import sys
+import time
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
-from cdc_lakehouse.storage.tables import open_table, read_columns
-from ingest.status import lake_status
-from lab.stack.northwind import NorthwindStack
+from cdc_lakehouse.errors import TransientError, UserError
+from lab.stack.northwind import DATABASE, NorthwindStack
 from lab.stack.processes import wait_until
+from tests.support.commands import Process, run, start
+from tests.support.lake import environment
 from tests.support.project import PROJECT
-from tests.support.source import SILVER, TOPICS_FILE
+from tests.support.source import (
+    SILVER,
+    TOPICS_FILE,
+    answers,
+    gold_rows,
+    silver_differences,
+)
+from tests.support.source_database import SourceDatabase
+from tests.support.storm import Storm
 from tests.support.tables import Tables
 
-TABLES = [table for table, _ in SILVER.values()]
 # With what `cdc-lakehouse resync` marks.
-TOPICS = [f"demo.datalake.{table}" for table in (*TABLES, "complete_snapshots")]
+CAPTURED = [*(table for table, _ in SILVER.values()), "complete_snapshots"]
+TOPICS = [f"demo.datalake.{table}" for table in CAPTURED]
 VARIABLES = {"cdc_lakehouse_base_tables": True, "cdc_lakehouse_resync": True}
+KILLS = (
+    "connect is killed",
+    "the broker is killed",
+    "the ingest is killed",
+    "a build is killed",
+    "PostgreSQL is restarted",
+)
+FAULTS = (*KILLS, "a connector is paused", "the checkpoint is lost")
+SECONDS_TO_BUILD = 300
 
 
 class Pipeline:
@@ -33,21 +54,12 @@ class Pipeline:
 
     def __init__(self, stack: NorthwindStack, project: Path = PROJECT) -> None:
         self.stack = stack
+        self.source = SourceDatabase(stack, DATABASE)
         self.project = project
-        self.lake = stack.root
-        self.log = self.lake / "ingest.log"
-        self.process: subprocess.Popen[bytes] | None = None
-        # Of the current process: where its output begins, and the newest batch before it.
-        self._log_begin = 0
-        self._last_batch_before = 0
-
-    def environment(self) -> dict[str, str]:
-        return {
-            **os.environ,
-            "LAKE_ROOT": str(self.lake),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "PYTHONPATH": str(self.project),
-        }
+        self.tables = Tables(stack.root)
+        self.environment = environment(stack.root) | {"PYTHONPATH": str(project)}
+        self.log = stack.root / "ingest.log"
+        self.process: Process | None = None
 
     def command(self, *arguments: str, build: str = "run") -> list[str]:
         return [
@@ -60,55 +72,38 @@ class Pipeline:
 
     def start(self) -> None:
         """Run it continuously; nothing where it runs already."""
-        if not self.has_ended:
-            return
-        self._last_batch_before = lake_status(str(self.lake)).newest_batch
-        with self.log.open("ab") as log:
-            self._log_begin = log.tell()
-            self.process = subprocess.Popen(
-                self.command("--continuous"),
-                cwd=self.project,
-                env=self.environment(),
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        if self.has_ended:
+            command = self.command("--continuous")
+            with self.log.open("w") as log:
+                self.process = start(
+                    *command, cwd=self.project, env=self.environment, output=log
+                )
 
     def stop(self) -> int:
         """End it as a service manager does; its exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=240)
-        self.process = None
-        return code
+        return self.process.wait(timeout=240)
 
     def kill(self) -> None:
         """End it, and its Java, as a crash does."""
-        if self.process is not None:
+        if self.process is not None and not self.has_ended:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
-            self.process = None
-
-    def kill_during_build(self) -> bool:
-        """End it as a crash does if a build is in flight; whether one was."""
-        assert self.process is not None
-        os.killpg(self.process.pid, signal.SIGSTOP)
-        # Once it is stopped, it cannot end the build before it is killed.
-        wait_until(lambda: self._state() == "T", 10, "the process does not stop", 0.01)
-        if self.is_building:
-            self.kill()
-            return True
-        os.killpg(self.process.pid, signal.SIGCONT)
-        return False
 
     @property
     def has_ended(self) -> bool:
         return self.process is None or self.process.poll() is not None
 
+    def output(self) -> str:
+        """What the current continuous run has printed so far."""
+        return self.log.read_text(errors="replace")
+
     @property
     def is_building(self) -> bool:
         """Whether the continuous run builds what a batch has brought."""
-        return not self.has_ended and self._steps()[-1:] == ["wrote"]
+        steps = re.findall(r"^wrote [1-9]|^built|^the build failed", self.output(), re.M)
+        return not self.has_ended and steps[-1:] != [] and steps[-1].startswith("wrote")
 
     def run_once(self, build: str = "run") -> None:
         """Ingest and build everything that is committed in a process of its own.
@@ -116,79 +111,104 @@ class Pipeline:
         The continuous run must have ended.
         """
         self.stack.wait_until_caught_up(timeout=180)
-        done = subprocess.run(
-            self.command(build=build),
-            cwd=self.project,
-            env=self.environment(),
-            capture_output=True,
-            text=True,
-            timeout=540,
-        )
-        assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+        run(*self.command(build=build), cwd=self.project, env=self.environment)
 
-    def wait_until_built(self, timeout: float = 600) -> None:
-        """Wait until everything that is committed has reached gold by the continuous run.
+    def difference(self, ends: dict[str, int]) -> str:
+        """How the lake differs from the source.
 
-        That is: bronze has each topic up to its end, and a build has succeeded that began
-        after the last of these batches.
+        Silver equals it row by row, gold is PostgreSQL's own answers, and bronze has every
+        offset of every topic once: no gap, no duplicate.
         """
+        rows = self.tables.rows
+        with closing(self.stack.connect_to_source()) as connection:
+            for silver, (table, _) in SILVER.items():
+                found = rows(f"silver.{silver}")
+                if wrong := silver_differences(connection, silver, found):
+                    return f"{silver}: {len(wrong)} differ: {wrong[:2]}"
+                offsets = sorted(row["kafka_offset"] for row in rows(f"bronze.{table}"))
+                if offsets != list(range(ends[f"demo.datalake.{table}/0"])):
+                    return f"bronze.{table} has offsets {offsets}"
+            for name, answer in answers(connection).items():
+                if gold_rows(rows(f"gold.{name}"), name) != answer:
+                    return f"gold.{name}"
+        rejected = rows("bronze.rejected_events") + rows("silver.rejected_rows")
+        return str(rejected) if rejected else ""
+
+    def wait_until_equal(self) -> None:
+        """Wait until the continuous run has brought all that is committed to gold."""
         self.stack.wait_until_caught_up(timeout=180)
-        every_end = self.stack.topic_ends()
-        ends = {f"{topic}/0": every_end[f"{topic}/0"] for topic in TOPICS}
+        ends = self.stack.topic_ends()
 
-        def is_in_bronze() -> bool:
-            self._require_running()
-            held = lake_status(str(self.lake)).offsets
-            return all(held.get(place, -1) + 1 >= end for place, end in ends.items())
+        def is_equal() -> bool:
+            with suppress(UserError):  # a table is not there yet
+                idle = not self.is_building
+                return self.has_ended or (idle and not self.difference(ends))
+            return False
 
-        def is_in_gold() -> bool:
-            self._require_running()
-            steps = self._steps()
-            assert steps[-1:] != ["the build failed"], self.output()[-4000:]
-            # A batch is printed a moment after it is committed.
-            return steps.count("wrote") >= count and steps[-1:] == ["built"]
-
-        wait_until(is_in_bronze, timeout, f"bronze lacks records; see {self.log}", 0.2)
-        count = len([b for b in self._batches() if b > self._last_batch_before])
-        wait_until(is_in_gold, timeout, f"no build has ended; see {self.log}", 0.2)
-
-    def output(self) -> str:
-        """What the current continuous run has printed so far."""
-        if not self.log.exists():
-            return ""
-        with self.log.open("rb") as log:
-            log.seek(self._log_begin)
-            return log.read().decode(errors="replace")
-
-    def lose_checkpoint(self) -> None:
-        """As when its disk is gone."""
-        shutil.rmtree(self.lake / "checkpoints", ignore_errors=True)
-
-    def _state(self) -> str:
-        """The state of its process, as ``ps`` shows it."""
-        assert self.process is not None
-        stat = Path(f"/proc/{self.process.pid}/stat").read_text()
-        return stat.rpartition(") ")[2][0]
-
-    def _steps(self) -> list[str]:
-        """What the current run has done, in order: "wrote" and "built", or its failure.
-
-        A batch that brought no event is left out, as none is built for it.
-        """
-        steps = re.findall(
-            r"^(wrote) [1-9]\d* events$|^(built|the build failed)\b",
-            self.output(),
-            re.MULTILINE,
-        )
-        return [wrote or built for wrote, built in steps]
-
-    def _batches(self) -> set[int]:
-        """The batches that brought events to bronze."""
-        found: set[int] = set()
-        for name in TABLES:
-            table = open_table(str(Tables(self.lake).path(f"bronze.{name}")))
-            found |= set(read_columns(table, ["ingest_batch"])["ingest_batch"].to_pylist())
-        return found
-
-    def _require_running(self) -> None:
+        with suppress(TransientError):
+            wait_until(is_equal, 600, "", 3)
         assert not self.has_ended, self.output()[-4000:]
+        assert self.difference(ends) == "", self.log
+
+    def storm(self, faults: list[str], seed: int, transactions: int) -> None:
+        """Run transactions, and cause faults at random moments among them."""
+        draw = random.Random(seed)
+        connect = partial(
+            self.stack.postgres.connect,
+            dbname=DATABASE,
+            options="-c search_path=datalake",
+        )
+        storm = Storm(connect, seed, transactions)
+        storm.start()
+        for fault in faults:
+            time.sleep(draw.uniform(2, 8))
+            self.inject(fault, draw)
+            self.start()
+        storm.wait()
+        self.wait_until_equal()
+
+    def inject(self, fault: str, draw: random.Random) -> None:
+        """Cause one fault, and start again what a service manager would."""
+        stack = self.stack
+        match fault:
+            case "connect is killed" | "the broker is killed":
+                part = "connect" if "connect" in fault else "broker"
+                stack.kill(part)
+                stack.revive(part)
+            case "the ingest is killed":
+                self.kill()
+            case "a build is killed":
+                self.kill_a_build(draw)
+            case "PostgreSQL is restarted":
+                stack.postgres.stop()
+                stack.revive("postgres")
+            case "a connector is paused":
+                stack.connect.pause("source-outbox")
+                time.sleep(draw.uniform(1, 4))
+                stack.connect.resume("source-outbox")
+            case "the checkpoint is lost":
+                self.kill()
+                shutil.rmtree(stack.root / "checkpoints", ignore_errors=True)
+
+    def kill_a_build(self, draw: random.Random) -> None:
+        """Kill the continuous run at a random moment of a build that is in flight."""
+        end = time.monotonic() + SECONDS_TO_BUILD
+        while True:
+            # The storm may be over; without a new event there is no build. No storm writes
+            # this row, which keeps its values.
+            self.source.execute(
+                "update datalake.region set region_description = region_description"
+                " where region_id = 1"
+            )
+            what = f"no build has begun; see {self.log}"
+            wait_until(lambda: self.is_building or self.has_ended, SECONDS_TO_BUILD, what)
+            assert not self.has_ended, self.output()[-4000:]
+            time.sleep(draw.uniform(0, 6))
+            assert self.process is not None
+            os.killpg(self.process.pid, signal.SIGSTOP)
+            # Once it is stopped, it cannot end the build before it is killed.
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            if self.is_building:
+                return self.kill()
+            os.killpg(self.process.pid, signal.SIGCONT)
+            assert time.monotonic() < end, "each build ended before it was to be killed"

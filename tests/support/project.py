@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -92,6 +93,14 @@ def copy_project(folder: Path) -> Path:
         shutil.copy(PROJECT / name, folder)
     (folder / ".venv").symlink_to(PROJECT / ".venv")
     return folder
+
+
+def write_topics(folder: Path, tables: Mapping[str, str]) -> Path:
+    """A topics file with the bronze table of each topic."""
+    lines = [f'"{topic}" = "{table}"\n' for topic, table in tables.items()]
+    file = folder / "topics.toml"
+    file.write_text("".join(["[topics]\n", *lines]))
+    return file
 
 
 def replace_once(file: Path, old: str, new: str) -> None:

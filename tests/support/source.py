@@ -2,6 +2,7 @@
 
 import base64
 import json
+from collections.abc import Collection
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -50,70 +51,81 @@ def _plain(value: Any) -> Any:
     if isinstance(value, memoryview | bytes):
         return base64.b64encode(bytes(value)).decode()
     if isinstance(value, datetime):
-        return value.astimezone(UTC)
+        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     if isinstance(value, str):
         return value.rstrip(" ")
     return value
 
 
-def _query(connection: Any, statement: str) -> list[Row]:
+def asked(connection: Any, question: str, *key: str) -> Rows:
+    """The rows that a database answers a question with, by key."""
     with connection.cursor() as cursor:
-        cursor.execute(statement)
-        names = [column.name for column in cursor.description]
-        return [
-            {
-                name: value if isinstance(value, dict | list) else _plain(value)
-                for name, value in zip(names, row, strict=True)
-            }
-            for row in cursor
-        ]
+        cursor.execute(question)
+        names = [column[0] for column in cursor.description]
+        return live_rows([dict(zip(names, row, strict=True)) for row in cursor], *key)
 
 
-def table_rows(connection: Any, silver: str) -> Rows:
-    """The rows of the source table behind a silver table, by key."""
-    table, key = SILVER[silver]
-    # The name is one of the mapping's own above.
-    found = _query(connection, f"select * from datalake.{table}")
-    return {tuple(row[name] for name in key): row for row in found}
-
-
-def silver_rows(rows: list[Row], silver: str, columns: list[str]) -> Rows:
-    """The live rows of a silver table in the source's columns, by key."""
-    _, key = SILVER[silver]
-    json_columns = JSON_COLUMNS if silver == "orders" else set()
-    found = {}
-    for row in rows:
-        if row["is_deleted"]:
-            continue
-        plain = {
+def live_rows(
+    rows: list[Row],
+    *key: str,
+    columns: Collection[str] = (),
+    json_columns: Collection[str] = (),
+) -> Rows:
+    """The rows that are not deleted, by key; all columns where none are given."""
+    found = [
+        {
             name: json.loads(row[name])
             if name in json_columns and row[name] is not None
             else _plain(row[name])
-            for name in columns
+            for name in columns or row
         }
-        found[tuple(plain[name] for name in key)] = plain
-    return found
+        for row in rows
+        if not row.get("is_deleted")
+    ]
+    return {tuple(row[name] for name in key): row for row in found}
 
 
-def answers(connection: Any) -> dict[str, dict[Any, Row]]:
+def differences(
+    connection: Any,
+    question: str,
+    rows: list[Row],
+    *key: str,
+    json_columns: Collection[str] = (),
+) -> list[tuple[Any, ...]]:
+    """Keys for which silver's live rows are not what the source answers, with both."""
+    expected = asked(connection, question, *key)
+    columns = next(iter(expected.values()), dict.fromkeys(key)).keys()
+    found = live_rows(rows, *key, columns=columns, json_columns=json_columns)
+    return [
+        (its, expected.get(its), found.get(its))
+        for its in expected.keys() | found.keys()
+        if expected.get(its) != found.get(its)
+    ]
+
+
+def silver_differences(
+    connection: Any, silver: str, rows: list[Row]
+) -> list[tuple[Any, ...]]:
+    """The same of one of Northwind's silver tables."""
+    table, key = SILVER[silver]
+    json_columns = JSON_COLUMNS if silver == "orders" else ()
+    # The name is one of the mapping's own above.
+    question = f"select * from datalake.{table}"
+    return differences(connection, question, rows, *key, json_columns=json_columns)
+
+
+def answers(connection: Any) -> dict[str, Rows]:
     """What PostgreSQL answers to the questions of gold, by table and key."""
     with connection.cursor() as cursor:
         cursor.execute((QUESTIONS / "_items.sql").read_text())
-    found = {
-        table: {
-            row[key]: row
-            for row in _query(connection, (QUESTIONS / f"{table}.sql").read_text())
+        found = {
+            table: asked(connection, (QUESTIONS / f"{table}.sql").read_text(), key)
+            for table, key in GOLD.items()
         }
-        for table, key in GOLD.items()
-    }
-    with connection.cursor() as cursor:
         cursor.execute("drop view items")
     return found
 
 
-def gold_rows(rows: list[Row], table: str) -> dict[Any, Row]:
+def gold_rows(rows: list[Row], table: str) -> Rows:
     """The rows of a gold table, by key."""
-    return {
-        _plain(row[GOLD[table]]): {name: _plain(value) for name, value in row.items()}
-        for row in rows
-    }
+    return live_rows(rows, GOLD[table])

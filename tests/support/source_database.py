@@ -1,34 +1,77 @@
-"""A database of a test's own on a stack's PostgreSQL, and the connectors that read it."""
+"""A database of a test's own on a PostgreSQL, and the connectors that read it."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from lab.northwind.checks import REPLICATION_ROLE
 from lab.stack.northwind import NorthwindStack
-from lab.stack.postgres import SUPERUSER
+from lab.stack.postgres import SUPERUSER, PostgresServer
 from lab.stack.processes import wait_until
 
 
-class SourceDatabase:
-    """The database.
+class Database:
+    """A database of PostgreSQL.
 
     Args:
-        stack: whose PostgreSQL and Connect are used.
+        postgres: the server.
         name: the database's.
-
-    Attributes:
-        connectors: the names of those that read it.
     """
 
-    def __init__(self, stack: NorthwindStack, name: str) -> None:
-        self.stack = stack
+    def __init__(self, postgres: PostgresServer, name: str) -> None:
+        self.postgres = postgres
         self.name = name
-        self.connectors: list[str] = []
 
     def create(self) -> None:
         """Make it, empty."""
         with self.cursor("postgres") as cursor:
             cursor.execute(f"create database {self.name}")
+
+    @contextmanager
+    def cursor(self, database: str | None = None) -> Iterator[Any]:
+        """A cursor that commits each statement, in this database or another."""
+        with closing(self.postgres.connect(dbname=database or self.name)) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                yield cursor
+
+    def execute(self, script: str) -> list[tuple[Any, ...]]:
+        """Run statements, each in a transaction of its own; what the last one returns."""
+        with self.cursor() as cursor:
+            for statement in filter(str.strip, script.split(";")):
+                cursor.execute(statement)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    def environment(self) -> dict[str, str]:
+        """How commands find it, as its superuser."""
+        return {
+            "PGHOST": "127.0.0.1",
+            "PGPORT": str(self.postgres.port),
+            "PGDATABASE": self.name,
+            "PGUSER": SUPERUSER,
+            "PGPASSWORD": self.postgres.password,
+        }
+
+
+class SourceDatabase(Database):
+    """One on a stack's PostgreSQL, which connectors read.
+
+    Attributes:
+        connectors: the names of those.
+    """
+
+    def __init__(self, stack: NorthwindStack, name: str) -> None:
+        super().__init__(stack.postgres, name)
+        self.stack = stack
+        self.connectors: list[str] = []
+
+    def publish(self, schema: str) -> None:
+        """Have the connectors' user read every table of a schema."""
+        self.execute(f"""
+            create publication {self.name} for all tables;
+            grant usage on schema {schema} to {REPLICATION_ROLE};
+            grant select on all tables in schema {schema} to {REPLICATION_ROLE}
+        """)
 
     def configuration(
         self, name: str, tables: str, file: str = "source-tables"
@@ -81,34 +124,13 @@ class SourceDatabase:
             )
             cursor.execute(f"drop database if exists {self.name} with (force)")
 
-    @contextmanager
-    def cursor(self, database: str | None = None) -> Iterator[Any]:
-        """A cursor that commits each statement, in this database or another."""
-        name = database or self.name
-        with closing(self.stack.postgres.connect(dbname=name)) as connection:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                yield cursor
 
-    def execute(self, script: str) -> list[tuple[Any, ...]]:
-        """Run statements, each in a transaction of its own; what the last one returns."""
-        with self.cursor() as cursor:
-            for statement in filter(str.strip, script.split(";")):
-                cursor.execute(statement)
-            return list(cursor.fetchall()) if cursor.description else []
-
-    def environment(self) -> dict[str, str]:
-        """How commands find it."""
-        postgres = self.stack.postgres
-        return postgres_environment(postgres.port, self.name, postgres.password)
-
-
-def postgres_environment(port: int, database: str, password: str) -> dict[str, str]:
-    """How commands find a database of PostgreSQL, as its superuser."""
-    return {
-        "PGHOST": "127.0.0.1",
-        "PGPORT": str(port),
-        "PGDATABASE": database,
-        "PGUSER": SUPERUSER,
-        "PGPASSWORD": password,
-    }
+@contextmanager
+def source_database(stack: NorthwindStack, name: str) -> Iterator[SourceDatabase]:
+    """An empty one, for as long as a block."""
+    source = SourceDatabase(stack, name)
+    source.create()
+    try:
+        yield source
+    finally:
+        source.remove()

@@ -1,9 +1,10 @@
 """Random transactions on a source, from several connections at once."""
 
 import random
-import threading
 import time
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,18 +28,18 @@ MANY_ROWS = read_statements("outbox/many_rows.sql")
 # The last one fills the outbox, which waits for writers.
 NORTHWIND = [*ONE_ROW, *MANY_ROWS[:-1]]
 Values = Mapping[str, Sequence[Any]]
-VALUES: Values = {
-    "order": range(10248, 11090),
-    "another": range(10248, 11090),
-    "customer": ("ALFKI", "VINET", "TOMSP", "WOLZA", "ANATR"),
-    "employee": range(1, 10),
-    "shipper": (1, 2, 3),
-    "product": range(1, 78),
-    "supplier": range(1, 30),
-    "territory": ("01581", "02903", "30346", "06897"),
-    "region": range(1, 5),
-    "number": range(1, 100),
-}
+
+
+def read_values(file: str) -> Values:
+    """What may stand for each name in a file's changes."""
+    found = tomllib.loads((FOLDER / file).read_text(encoding="utf-8"))
+    return {
+        name: range(its["from"], its["to"] + 1) if isinstance(its, dict) else its
+        for name, its in found.items()
+    }
+
+
+VALUES = read_values("outbox/values.toml")
 
 
 def filled(draw: random.Random, statement: str, values: Values) -> str:
@@ -50,13 +51,7 @@ def filled(draw: random.Random, statement: str, values: Values) -> str:
 class Storm:
     """Transactions that run in threads of their own, each from its own connection.
 
-    Args:
-        connect: makes a connection to the source database.
-        seed: of the choices; the interleaving is the machine's.
-        transactions: how many in all.
-        statements: what they choose from; Northwind's where none are given.
-        values: what stands for the names in them.
-        driver_error: what the database's driver raises.
+    The seed is that of the choices; the interleaving is the machine's.
     """
 
     connect: Callable[[], Any]
@@ -64,50 +59,37 @@ class Storm:
     transactions: int
     statements: Sequence[str] = tuple(NORTHWIND)
     values: Values = field(default_factory=lambda: VALUES)
-    driver_error: type[Exception] = psycopg2.Error
-    committed: int = 0
-    errors: list[BaseException] = field(default_factory=list)
-    _threads: list[threading.Thread] = field(default_factory=list)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    driver_error: type[Exception] = psycopg2.Error  # what the database's driver raises
 
     def start(self) -> None:
         """Begin."""
-        for number in range(CONNECTIONS):
-            thread = threading.Thread(target=self._run, args=(number,), daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        pool = ThreadPoolExecutor(CONNECTIONS)
+        self._ended = [pool.submit(self._run, number) for number in range(CONNECTIONS)]
+        pool.shutdown(wait=False)
 
     def wait(self) -> None:
-        """Wait for the end; raise what went wrong."""
-        for thread in self._threads:
-            thread.join()
-        if self.errors:
-            raise self.errors[0]
+        """Wait until all are committed; raise what went wrong."""
+        assert sum(each.result() for each in self._ended) == self.transactions
 
-    def _run(self, number: int) -> None:
+    def _run(self, number: int) -> int:
         draw = random.Random(self.seed * 1_000 + number)
-        connection = None
-        try:
-            for _ in range(self.transactions // CONNECTIONS):
-                end = time.monotonic() + SECONDS_TO_RETRY
-                while True:
-                    try:
-                        connection = connection or self.connect()
-                        self._transact(connection, draw)
-                        break
-                    except self.driver_error:
-                        connection = self._recovered(connection)
-                        # Deadlocks, a key that another took first, a server that restarts.
-                        if time.monotonic() > end:
-                            raise
-                        time.sleep(0.05)
-                with self._lock:
-                    self.committed += 1
-        except BaseException as error:
-            self.errors.append(error)
-        finally:
-            if connection is not None:
-                connection.close()
+        connection: Any = None
+        count = self.transactions // CONNECTIONS
+        for _ in range(count):
+            end = time.monotonic() + SECONDS_TO_RETRY
+            while True:
+                try:
+                    connection = connection or self.connect()
+                    self._transact(connection, draw)
+                    break
+                except self.driver_error:
+                    connection = self._recovered(connection)
+                    # Deadlocks, a key that another took first, a server that restarts.
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.05)
+        connection.close()
+        return count
 
     def _transact(self, connection: Any, draw: random.Random) -> None:
         with connection.cursor() as cursor:

@@ -121,16 +121,10 @@ DATES = ("date", "timestamp", "timestamptz")
 
 @dataclass(frozen=True)
 class Form:
-    """How silver holds a value, and how that is compared with the source.
-
-    Attributes:
-        kind: how they are compared.
-        sql: the expression that gives the source's text of a column.
-        description: for the documentation.
-    """
+    """How silver holds a value, and how that is compared with the source."""
 
     kind: str
-    sql: str
+    sql: str  # gives the source's text of a column
     description: str = "the same"
 
     def is_same(self, silver: Any, source: str | None) -> bool:
@@ -143,17 +137,12 @@ class Form:
 
 @dataclass(frozen=True)
 class Value:
-    """A value of a type.
-
-    Attributes:
-        text: the source's input; None is null.
-        is_untyped: whether the declared type cannot hold it, so that the row has null and
-            names the column.
-        wrong_today: what this version does wrong, as the reason of a strict ``xfail``.
-    """
+    """A value of a type: the source's input, or None."""
 
     text: str | None
+    # The declared type cannot hold it, so that the row has null and names the column.
     is_untyped: bool = False
+    # What this version does wrong, as the reason of a strict ``xfail``.
     wrong_today: str = ""
 
 
@@ -167,33 +156,19 @@ class Way(IntEnum):
 
 @dataclass(frozen=True)
 class Type:
-    """A type of a source as somebody declares it.
-
-    Attributes:
-        number: of the row of the matrix.
-        sql: the type in the source.
-        catalogue: the type as the source's catalogue writes it.
-        declared: the type in the staging model.
-        values: the values to try, beside null.
-        form: how silver holds it.
-        group: the silver table.
-        table: the source table, the first of its group without a column of the same name.
-        input: the expression that makes a value of its text.
-        long: a value that is stored beside the row; None of a type of short values.
-        name: for the documentation.
-    """
+    """A type of a source as somebody declares it: a row of the matrix."""
 
     number: int
     sql: str
-    catalogue: str
-    declared: str
-    values: tuple[Value, ...]
+    catalogue: str  # the type as the source's catalogue writes it
+    declared: str  # the type in the staging model
+    values: tuple[Value, ...]  # to try, beside null
     form: Form
-    group: str
-    table: str
-    input: str
-    long: str | None
-    name: str
+    group: str  # the silver table
+    table: str  # the source table, the first of its group without a column of that name
+    input: str  # the expression that makes a value of its text
+    long: str | None  # a value that is stored beside the row, if one is long enough
+    name: str  # for the documentation
 
     @property
     def column(self) -> str:

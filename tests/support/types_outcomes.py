@@ -11,26 +11,18 @@ import pytest
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
 from tests.support.lake import Lake
-from tests.support.types_matrix import Type, Value, Way
+from tests.support.types_matrix import Matrix, Type, Value, Way
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a value.
+    """What became of a value."""
 
-    Attributes:
-        source: the database's text of it.
-        sent: what Debezium sent, None where it left the column out.
-        silver: what silver holds; dates and times as numbers since 1970.
-        is_stored: whether silver has a row of its key.
-        is_untyped: whether that row names the column as one that its type cannot hold.
-    """
-
-    source: str | None
-    sent: str | None
-    silver: Any
-    is_stored: bool
-    is_untyped: bool
+    source: str | None  # the database's text of it
+    sent: str | None  # what Debezium sent, None where it left the column out
+    silver: Any  # what silver holds; dates and times as numbers since 1970
+    is_stored: bool  # silver has a row of its key
+    is_untyped: bool  # that row names the column as one that its type cannot hold
 
 
 Outcomes = dict[int, Outcome]
@@ -57,51 +49,34 @@ def wrong_ways(row: Type, value: Value, outcomes: Outcomes) -> dict[str, Outcome
     }
 
 
-def cases(types: Sequence[Type]) -> list[Any]:
+def cases(*matrices: Matrix) -> list[Any]:
     """Every value, with a readable name; a strict xfail where it is wrong today."""
     found = []
-    for row in types:
-        for number, value in enumerate(row.all_values):
-            known = [
-                pytest.mark.xfail(
-                    strict=True, raises=AssertionError, reason=value.wrong_today
-                )
-            ]
-            text = "null" if value.text is None else ascii(value.text)[1:25]
-            name = f"{row.group}-{row.sql}-{row.declared}-{number}-{text}"
-            marks = known if value.wrong_today else []
-            found.append(
-                pytest.param(row, value, marks=marks, id=re.sub(r"\s+", "_", name))
-            )
+    for matrix in matrices:
+        for row in matrix.types:
+            for number, value in enumerate(row.all_values):
+                why, raised = value.wrong_today, AssertionError
+                known = pytest.mark.xfail(strict=True, raises=raised, reason=why)
+                text = "null" if value.text is None else ascii(value.text)[1:25]
+                name = f"{row.group}-{row.sql}-{row.declared}-{number}-{text}"
+                name = re.sub(r"\s+", "_", name)
+                marks = [known] if why else []
+                found.append(pytest.param(matrix, row, value, marks=marks, id=name))
     return found
 
 
 def outcomes_of(
-    types: Sequence[Type],
-    texts: dict[int, str | None],
-    lake: Lake,
-    *,
-    by_source_table: bool = False,
+    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
 ) -> Outcomes:
-    """What became of every value, by key.
-
-    Args:
-        types: the rows of the matrix.
-        texts: the source's text of every value.
-        lake: where they came to.
-        by_source_table: whether each source table has a table of its own in the lake.
-    """
+    """What became in a lake of every value, by key; the texts are the source's."""
     found: Outcomes = {}
-    tables: dict[str, list[Type]] = {}
-    for row in types:
-        tables.setdefault(row.table if by_source_table else row.group, []).append(row)
-    for table, rows in tables.items():
+    for table in sorted({row.group for row in types}):
         newest: dict[int, Any] = {}
         bronze = lake.rows(f"bronze.{table}")
         for event in sorted(bronze, key=lambda event: event["kafka_offset"]):
             newest[int(re.findall(r"\d+", event["key"])[0])] = event
         stored = stored_rows(lake, table)
-        for row in rows:
+        for row in (each for each in types if each.group == table):
             for key in (row.key(value, way) for value in row.all_values for way in Way):
                 of_key = stored.get(key, {})
                 found[key] = Outcome(

@@ -1,7 +1,6 @@
 """Pagila's models are what ``add`` writes, and its analyses answer as the source does."""
 
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from examples.pagila.source import RATINGS, UNAVAILABLE, Collection
 from tests.conftest import NewLake
 from tests.servers.conftest import NewPostgres
 from tests.support.project import PAGILA, new_project
-from tests.support.source_database import postgres_environment
+from tests.support.source_database import Database
 
 pytestmark = pytest.mark.thorough
 
@@ -23,11 +22,10 @@ def test_add_writes_the_models(
     new_postgres: NewPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a PostgreSQL with the tables, into a project of ``init``."""
-    server = new_postgres()
-    with closing(server.connect(dbname="postgres")) as connection:
-        connection.cursor().execute((PAGILA / "schema.sql").read_text())
-        connection.commit()
-    found = postgres_environment(server.port, "postgres", server.password)
+    source = Database(new_postgres(), "postgres")
+    with source.cursor() as cursor:
+        cursor.execute((PAGILA / "schema.sql").read_text())
+    found = source.environment()
     project = new_project(tmp_path / "pagila", **found)
     for name, value in found.items():
         monkeypatch.setenv(name, value)

@@ -1,11 +1,10 @@
 """TICKIT: three databases, each through Debezium, Avro and Kafka, joined in one lake."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,9 +20,8 @@ from examples.tickit.source.stack import (
 )
 from lab.stack.mariadb import statements
 from tests.support.lake import Lake
-from tests.support.mariadb import plain
-from tests.support.records import Row
 from tests.support.required import required
+from tests.support.source import Rows, asked, live_rows
 
 pytestmark = pytest.mark.thorough
 
@@ -58,7 +56,6 @@ CHANGED = {
     **{"tickit.ecomm.sale": 24, "tickit.ecomm.listing": 1, "tickit.ems.event": 10},
     **{"tickit.ems.venue": 1, "tickit.crm.user": 5},
 }
-Rows = dict[Any, Row]
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +65,6 @@ def stack(open_folder: Path) -> Iterator[TickitStack]:
         TickitStack(open_folder, Tickit(SCALE)).require_programs()
     with TickitStack(open_folder, Tickit(SCALE)).anew() as stack:
         yield stack
-
-
-def asked(connection: Any, question: str, key: str) -> Rows:
-    with closing(connection), connection.cursor() as cursor:
-        cursor.execute(question)
-        names = [column[0] for column in cursor.description]
-        rows = [dict(zip(names, map(plain, row), strict=True)) for row in cursor.fetchall()]
-    return {row[key]: row for row in rows}
 
 
 def expected(stack: TickitStack) -> dict[str, Rows]:
@@ -101,25 +90,21 @@ def expected(stack: TickitStack) -> dict[str, Rows]:
             for table in tables:
                 rows = stack.execute(name, f"select * from {name}.{table}")
                 copy_rows(cursor, f"{name}.{table}", rows)
+        for table, key in GOLD.items():
+            question = (PROJECT / f"answers/{table}.sql").read_text()
+            found[f"gold.{table}"] = asked(connection, question, key)
     for name, tables in TABLES.items():
         for table in tables:
             silver, key = SILVER[table]
-            question = f"select * from {name}.{table}"
-            found[f"silver.{silver}"] = asked(stack.connect_to(name), question, key)
-    for table, key in GOLD.items():
-        question = (PROJECT / f"answers/{table}.sql").read_text()
-        connection = stack.postgres.connect(dbname="answers")
-        found[f"gold.{table}"] = asked(connection, question, key)
+            with closing(stack.connect_to(name)) as connection:
+                question = f"select * from {name}.{table}"
+                found[f"silver.{silver}"] = asked(connection, question, key)
     return found
 
 
-def rows_of(lake: Lake, table: str, key: str) -> Rows:
+def rows_of(lake: Lake, table: str, key: str, columns: Collection[str] = ()) -> Rows:
     """The live rows of a table of silver, or the rows of one of gold, by key."""
-    return {
-        plain(row[key]): {name: plain(value) for name, value in row.items()}
-        for row in lake.rows(table)
-        if not row.get("is_deleted")
-    }
+    return live_rows(lake.rows(table), key, columns=columns)
 
 
 def build(stack: TickitStack, lake: Lake) -> tuple[int, str]:
@@ -138,11 +123,7 @@ def build(stack: TickitStack, lake: Lake) -> tuple[int, str]:
     keys |= {f"gold.{table}": key for table, key in GOLD.items()}
     for table, rows in expected(stack).items():
         columns = next(iter(rows.values())).keys()
-        found = rows_of(lake, table, keys[table])
-        shown = {
-            key: {name: row.get(name) for name in columns} for key, row in found.items()
-        }
-        assert shown == rows, table
+        assert rows_of(lake, table, keys[table], columns) == rows, table
     return done.counts[1], " ".join(said)
 
 
@@ -165,7 +146,7 @@ def test_three_sources_are_joined_in_one_lake(stack: TickitStack, lake: Lake) ->
     assert "relationships_tickit_sales_buyerid" in said
     assert "relationships_tickit_sales_eventid" in said
     after = rows_of(lake, "gold.sales_by_event", "event_id")
-    assert (after[NEW]["event_name"], after[NEW]["revenue"]) == (None, 9)
+    assert (after[NEW,]["event_name"], after[NEW,]["revenue"]) == (None, 9)
 
     [event] = [
         row
@@ -175,10 +156,10 @@ def test_three_sources_are_joined_in_one_lake(stack: TickitStack, lake: Lake) ->
     row = json.loads(event["value"])["after"]
     assert (row["salesid"], row["pricepaid"]) == (UPDATED_SALE, "1234.56")
     assert event["schema_id"] > 0
-    sale = rows_of(lake, "silver.tickit_sales", "salesid")[UPDATED_SALE]
+    sale = rows_of(lake, "silver.tickit_sales", "salesid")[UPDATED_SALE,]
     assert (sale["pricepaid"], sale["qtysold"], sale["op"]) == (Decimal("1234.56"), 2, "u")
     assert sale["source_position"] == event["source_position"]
-    assert before[sale["eventid"]]["revenue"] != after[sale["eventid"]]["revenue"]
+    assert before[sale["eventid"],]["revenue"] != after[sale["eventid"],]["revenue"]
 
     versions = lake.rows("silver.tickit_sales_history")
     old, new = sorted(

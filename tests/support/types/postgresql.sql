@@ -1,0 +1,13 @@
+create extension citext;
+create extension cube;
+create extension hstore;
+create extension isn;
+create extension ltree;
+create type mood as enum ('sad', 'it''s, ok');
+create type pair as (a int, b text);
+create domain positive_int as int check (value > 0);
+create domain price as numeric(10,2);
+create domain email as citext;
+create domain labels as text[];
+create domain counts as int[];
+create schema types;
