@@ -18,7 +18,9 @@ Node = dict[str, Any]
 # Hudi's words in a `create table`, which are not in its configuration.
 SQL_OPTIONS = {"type", "primaryKey", "preCombineField"}
 # The museum's, which show how a table can be stored (examples/moma/tests/test_storage.py).
-STORED_OTHERWISE = {"artists", "artworks"}
+STORED_OTHERWISE = {
+    f"{table}{kind}" for table in ("artists", "artworks") for kind in ("", "_merge_on_read")
+}
 
 
 @pytest.fixture(

@@ -1,3 +1,3 @@
-{{ config(unique_key='constituent_id', partition_by='nationality') }}
+{{ config(unique_key='artist_id', partition_by='nationality') }}
 
 {{ cdc_lakehouse.current_rows(ref('stg_artists')) }}

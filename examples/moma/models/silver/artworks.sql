@@ -1,5 +1,3 @@
-{{ config(
-    unique_key='object_id', partition_by='nationality', tblproperties={'type': 'mor'}
-) }}
+{{ config(unique_key='artwork_id', partition_by='classification') }}
 
 {{ cdc_lakehouse.current_rows(ref('stg_artworks')) }}

@@ -1,15 +1,12 @@
 {{ config(meta={
-    'key': 'constituent_id',
+    'key': 'artist_id',
     'columns': {
-        'constituent_id': 'int',
-        'display_name': 'string',
-        'artist_bio': 'string',
+        'artist_id': 'int',
+        'name': 'string',
         'nationality': 'string',
         'gender': 'string',
-        'begin_date': 'int',
-        'end_date': 'int',
-        'wiki_qid': 'string',
-        'ulan': 'string',
+        'birth_year': 'int',
+        'death_year': 'int',
     },
 }) }}
 

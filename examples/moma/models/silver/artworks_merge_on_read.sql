@@ -1,0 +1,5 @@
+{{ config(
+    unique_key='artwork_id', partition_by='classification', tblproperties={'type': 'mor'}
+) }}
+
+{{ cdc_lakehouse.current_rows(ref('stg_artworks')) }}
