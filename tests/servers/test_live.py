@@ -6,8 +6,6 @@ import string
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from lab.stack.northwind import NorthwindStack
 from lab.stack.processes import wait_until
 from tests.support.commands import Process, ended, run, start
 from tests.support.pipeline import FAULTS, KILLS, Pipeline
-from tests.support.project import copy_project, replace_once
 from tests.support.records import UNAVAILABLE
 from tests.support.source import TOPICS_FILE
 
@@ -77,36 +74,6 @@ def test_a_storm_with_one_fault_of_each_kind(pipeline: Pipeline) -> None:
     faults = random.Random(7).sample(FAULTS, len(FAULTS))
     pipeline.storm(faults, seed=7, transactions=2_400)
     assert pipeline.stop() == 0
-
-
-def test_a_column_is_added_and_dropped(pipeline: Pipeline, tmp_path: Path) -> None:
-    """Nothing stops; a warning names it; a line and a full refresh bring its past."""
-    stack = pipeline.stack
-
-    def shippers() -> dict[int, dict[str, Any]]:
-        rows = pipeline.tables.rows("silver.shippers")
-        return {row["shipper_id"]: row for row in rows}
-
-    pipeline.source.execute("""
-        alter table datalake.shippers add column rating integer default 3;
-        update datalake.shippers set rating = 5 where shipper_id = 2
-    """)
-    warning = "model 'stg_shippers' does not list the field 'rating'"
-    wait_until(lambda: warning in pipeline.output(), 600, "there is no warning", 0.5)
-    assert pipeline.stop() == 0
-    copy = copy_project(tmp_path / "project")
-    model = copy / "models/staging/tables/stg_shippers.sql"
-    replace_once(model, "'phone': 'string',", "'phone': 'string', 'rating': 'int',")
-    Pipeline(stack, copy).run_once(build="run --full-refresh -s stg_shippers+")
-    ratings = {key: row["rating"] for key, row in shippers().items()}
-    # A row that was not touched since never shows the added column's default.
-    assert ratings == {1: None, 2: 5, **dict.fromkeys(ratings.keys() - {1, 2})}
-    pipeline.source.execute("""
-        alter table datalake.shippers drop column rating;
-        update datalake.shippers set phone = 'after' where shipper_id = 1
-    """)
-    Pipeline(stack, copy).run_once()
-    assert (shippers()[1]["phone"], shippers()[1]["rating"]) == ("after", None)
 
 
 # `cdc-lakehouse resync`: Debezium reads a table again.

@@ -10,14 +10,12 @@ import sys
 import time
 from contextlib import closing, suppress
 from functools import partial
-from pathlib import Path
 
 from cdc_lakehouse.errors import TransientError, UserError
 from lab.stack.northwind import DATABASE, NorthwindStack
 from lab.stack.processes import wait_until
 from tests.support.commands import Process, run, start
 from tests.support.lake import environment
-from tests.support.project import PROJECT
 from tests.support.source import (
     SILVER,
     TOPICS_FILE,
@@ -49,24 +47,22 @@ class Pipeline:
 
     Args:
         stack: the stack; its lake is the pipeline's.
-        project: a copy of the project to run, or the project itself.
     """
 
-    def __init__(self, stack: NorthwindStack, project: Path = PROJECT) -> None:
+    def __init__(self, stack: NorthwindStack) -> None:
         self.stack = stack
         self.source = SourceDatabase(stack, DATABASE)
-        self.project = project
         self.tables = Tables(stack.root)
-        self.environment = environment(stack.root) | {"PYTHONPATH": str(project)}
+        self.environment = environment(stack.root)
         self.log = stack.root / "ingest.log"
         self.process: Process | None = None
 
-    def command(self, *arguments: str, build: str = "run") -> list[str]:
+    def command(self, *arguments: str) -> list[str]:
         return [
             *(sys.executable, "-m", "ingest", "kafka"),
             *("--bootstrap-servers", self.stack.bootstrap_servers),
             *("--topics", str(TOPICS_FILE), "--topic", *TOPICS),
-            *("--then-build", f"{build} --vars '{json.dumps(VARIABLES)}'"),
+            *("--then-build", f"run --vars '{json.dumps(VARIABLES)}'"),
             *arguments,
         ]
 
@@ -75,9 +71,7 @@ class Pipeline:
         if self.has_ended:
             command = self.command("--continuous")
             with self.log.open("w") as log:
-                self.process = start(
-                    *command, cwd=self.project, env=self.environment, output=log
-                )
+                self.process = start(*command, env=self.environment, output=log)
 
     def stop(self) -> int:
         """End it as a service manager does; its exit code."""
@@ -105,13 +99,13 @@ class Pipeline:
         steps = re.findall(r"^wrote [1-9]|^built|^the build failed", self.output(), re.M)
         return not self.has_ended and steps[-1:] != [] and steps[-1].startswith("wrote")
 
-    def run_once(self, build: str = "run") -> None:
+    def run_once(self) -> None:
         """Ingest and build everything that is committed in a process of its own.
 
         The continuous run must have ended.
         """
         self.stack.wait_until_caught_up(timeout=180)
-        run(*self.command(build=build), cwd=self.project, env=self.environment)
+        run(*self.command(), env=self.environment)
 
     def difference(self, ends: dict[str, int]) -> str:
         """How the lake differs from the source.
