@@ -148,6 +148,50 @@ def test_package_builds_the_tables_of_another_project(
     assert "the model 'rejected_rows', which is not there, has to list 'stg_pay" in said
 
 
+def test_a_key_of_two_columns_is_their_values_joined(new_lake: NewLake) -> None:
+    """A dash within a value makes another key; one that is not whole is rejected."""
+    lake = new_lake(PROJECT / "topics.toml")
+    base_tables = ("--vars", json.dumps({"cdc_lakehouse_base_tables": True}))
+    models = ("order_details", "employee_territories", "rejected_rows")
+
+    def line(op: str, order_id: Any, product_id: Any, lsn: int, count: int = 0) -> Record:
+        key = {"order_id": order_id, "product_id": product_id}
+        price: Row = {"unit_price": 14.5, "quantity": count, "discount": 0.05}
+        return change("order_details", op, key, lsn, **price)
+
+    def territory(op: str, territory_id: str, lsn: int) -> Record:
+        key = {"employee_id": 1, "territory_id": territory_id}
+        return change("employee_territories", op, key, lsn)
+
+    words = ("-s", "path:models/staging", *models, *base_tables)
+    first = [
+        *(line("c", 1, 11, 10, 5), line("c", 1, 12, 20, 6), line("c", 11, 1, 30, 7)),
+        *(line("c", 1, None, 40), line("c", 1, "x", 50)),
+        *(territory("c", "06897", 60), territory("c", "06-897", 70)),
+    ]
+    lake.build(first, *words)
+    assert by_key(lake.rows("silver.rejected_rows"), "kafka_offset", "reason") == {
+        40: "no product_id, which is the key",
+        50: "product_id: 'x' is no int",
+    }
+    second = [
+        *(line("u", 1, 11, 80, 9), line("d", 1, 12, 90), line("d", 11, 1, 100)),
+        *(line("c", 11, 1, 110, 8), territory("d", "06897", 120)),
+    ]
+    lake.build(second, *words)
+    columns = ("quantity", "is_deleted", "source_lsn")
+    details = lake.rows("silver.order_details")
+    assert by_key(details, "order_detail_id", *columns) == {
+        "1-11": (9, False, 80),
+        "11-1": (8, False, 110),
+        "1-12": (None, True, 90),
+    }
+    territories = lake.rows("silver.employee_territories")
+    assert by_key(territories, "employee_territory_id", "is_deleted") == {
+        **{"1-06897": True, "1-06\\-897": False},
+    }
+
+
 # dbt's commands beyond `build`, as its users run them: what they leave in the lake.
 
 
