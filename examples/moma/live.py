@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from examples.moma.source import TOPICS, execute, open_museum, statements
-from lab.demo.live import Scenario, Step, follow
+from examples.moma.source import DATABASE, TOPICS, open_museum, statements
+from lab.demo.live import Scenario, Step, follow, northwind_stack
 from lab.stack.northwind import NorthwindStack
 
 GOLD = {"artworks_with_artists": "artwork_id"}
@@ -22,7 +22,7 @@ GOLD = {"artworks_with_artists": "artwork_id"}
 
 def _step(title: str, *texts: str) -> Step:
     def change(stack: NorthwindStack) -> None:
-        execute(stack, *texts)
+        stack.postgres.execute(*texts, dbname=DATABASE)
 
     return Step(title, change)
 
@@ -35,14 +35,9 @@ STEPS = (
 
 @contextmanager
 def _museum(lake: Path) -> Iterator[NorthwindStack]:
-    stack = NorthwindStack(lake)
-    try:
-        stack.start()
+    with northwind_stack(lake) as stack:
         open_museum(stack)
-        print(f"   PostgreSQL on port {stack.postgres.port}, Kafka on {stack.broker.port}")
         yield stack
-    finally:
-        stack.stop()
 
 
 MOMA = Scenario(

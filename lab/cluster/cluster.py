@@ -7,7 +7,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -316,10 +316,7 @@ class Cluster(Stack):
         self.parts["s3"].wait_until_ready()
         self.s3_client().create_bucket(Bucket=BUCKET)
         self.postgres.wait_until_ready()
-        with closing(self.postgres.connect()) as connection:
-            connection.autocommit = True
-            with connection.cursor() as cursor:
-                cursor.execute(f"create database {METASTORE_DATABASE}")
+        self.postgres.execute(f"create database {METASTORE_DATABASE}")
         self._create_catalogue()
         self.parts["metastore"].start()
         self.parts["metastore"].wait_until_ready()

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,10 +165,16 @@ class Pipeline:
 
 
 @contextmanager
-def _northwind(lake: Path) -> Iterator[NorthwindStack]:
+def northwind_stack(lake: Path, hold_back: int | None = None) -> Iterator[NorthwindStack]:
+    """The stack for as long as a block, with its ports on the screen.
+
+    Args:
+        lake: the folder that it is made in.
+        hold_back: an order that comes later.
+    """
     stack = NorthwindStack(lake)
     try:
-        stack.start(hold_back=HELD_BACK)
+        stack.start(hold_back=hold_back)
         print(f"   PostgreSQL on port {stack.postgres.port}, Kafka on {stack.broker.port},")
         print(f"   Connect on {stack.connect.port}; all logs below {stack.folder}")
         yield stack
@@ -177,7 +184,7 @@ def _northwind(lake: Path) -> Iterator[NorthwindStack]:
 
 NORTHWIND = Scenario(
     "PostgreSQL with Northwind, Kafka, Connect with Debezium",
-    _northwind,
+    partial(northwind_stack, hold_back=HELD_BACK),
     lambda stack: [
         *("--bootstrap-servers", stack.bootstrap_servers),
         *(f"--topic=demo.datalake.{table}" for table in TOPICS),

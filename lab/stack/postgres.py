@@ -193,6 +193,19 @@ class PostgresServer(Part):
         }
         return psycopg2.connect(**{**parameters, **overrides})
 
+    def execute(self, *statements: str, **overrides: Any) -> list[tuple[Any, ...]]:
+        """Run statements in a session of their own, each committed.
+
+        Returns:
+            The rows of the last one, if it gives any.
+        """
+        with contextlib.closing(self.connect(**overrides)) as connection:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                for statement in statements:
+                    cursor.execute(statement)
+                return list(cursor.fetchall()) if cursor.description else []
+
     def _make_folder(self, binaries: Path) -> None:
         """``initdb`` beside the data folder, then rename: a broken one is never used."""
         self._follow_link()

@@ -24,8 +24,7 @@ class Database:
 
     def create(self) -> None:
         """Make it, empty."""
-        with self.cursor("postgres") as cursor:
-            cursor.execute(f"create database {self.name}")
+        self.postgres.execute(f"create database {self.name}")
 
     @contextmanager
     def cursor(self, database: str | None = None) -> Iterator[Any]:
@@ -37,10 +36,8 @@ class Database:
 
     def execute(self, script: str) -> list[tuple[Any, ...]]:
         """Run statements, each in a transaction of its own; what the last one returns."""
-        with self.cursor() as cursor:
-            for statement in filter(str.strip, script.split(";")):
-                cursor.execute(statement)
-            return list(cursor.fetchall()) if cursor.description else []
+        statements = filter(str.strip, script.split(";"))
+        return self.postgres.execute(*statements, dbname=self.name)
 
     def environment(self) -> dict[str, str]:
         """How commands find it, as its superuser."""

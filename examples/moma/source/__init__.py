@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
 from cdc_lakehouse.errors import TransientError
@@ -31,42 +30,29 @@ def statements(name: str) -> list[str]:
     return [each for each in text.split(";\n") if each.strip()]
 
 
-def execute(
-    stack: NorthwindStack, *texts: str, database: str = DATABASE
-) -> list[tuple[object, ...]]:
-    """Run statements in a database, each in a transaction; the last one's rows, if any."""
-    with closing(stack.postgres.connect(dbname=database)) as connection:
-        connection.autocommit = True
-        with connection.cursor() as cursor:
-            for text in texts:
-                cursor.execute(text)
-            return list(cursor.fetchall()) if cursor.description else []
-
-
 def open_museum(stack: NorthwindStack) -> None:
     """Make the database with its collection, and wait until Kafka has all of it.
 
     Raises:
         UserError: it takes too long, as where the connector failed.
     """
-    execute(stack, f"create database {DATABASE}", database="postgres")
-    execute(
-        stack,
+    stack.postgres.execute(f"create database {DATABASE}")
+    [(rows,)] = stack.postgres.execute(
         *statements("tables"),
         f"create publication {DATABASE} for table {', '.join(TABLES)}",
         f"grant select on {', '.join(TABLES)} to {REPLICATION_ROLE}",
+        "select (select count(*) from artists) + (select count(*) from artworks)",
+        dbname=DATABASE,
     )
     config = stack.configuration("source-tables") | CONNECTOR
     stack.connect.ask("PUT", f"/connectors/{DATABASE}/config", config)
-    [(rows,)] = execute(
-        stack, "select (select count(*) from artists) + (select count(*) from artworks)"
-    )
 
     def is_read() -> bool:
         try:
-            return sum(stack.broker.end_offsets(rf"{DATABASE}\..*").values()) == rows
+            ends = stack.broker.end_offsets(rf"{DATABASE}\..*")
         except TransientError:  # there is no topic yet
             return False
+        return bool(sum(ends.values()) == rows)
 
     log = stack.connect.log
     wait_until(is_read, 120, f"the connector {DATABASE} reads nothing (see {log})", 0.2)

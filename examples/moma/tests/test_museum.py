@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from examples.moma.source import TOPICS, execute, open_museum, statements
+from examples.moma.source import DATABASE, TOPICS, open_museum, statements
 from lab.stack.northwind import NorthwindStack
 from tests.conftest import NewLake
 from tests.support.lake import Lake
@@ -29,15 +29,19 @@ class Museum:
         self.stack = stack
         self.lake = lake
 
+    def execute(self, *texts: str) -> list[tuple[Any, ...]]:
+        """Run statements at the source."""
+        return self.stack.postgres.execute(*texts, dbname=DATABASE)
+
     def build(self, *models: str) -> None:
         """Bring what changed at the source to silver, or to gold."""
-        self.stack.wait_until_caught_up(database="moma")
+        self.stack.wait_until_caught_up(database=DATABASE)
         self.lake.follow(self.stack.bootstrap_servers, *TOPICS)
         self.lake.dbt("build", *models)
 
     def asked(self, question: str) -> list[Any]:
         """The rows of the source."""
-        return [row for (row,) in execute(self.stack, f"select row_to_json(q) {question}")]
+        return [row for (row,) in self.execute(f"select row_to_json(q) {question}")]
 
     def found(self, columns: str, table: str, key: str, where: str = "true") -> list[Any]:
         """The rows of the lake, as the source gives its own."""
@@ -80,7 +84,7 @@ def test_both_ways_to_store_have_the_rows_of_the_source(museum: Museum) -> None:
     assert museum.found("name, birth_year", "silver.artists", "1", "artist_id = 1") == [
         {"name": "Robert Arneson", "birth_year": 1930}
     ]
-    execute(museum.stack, *statements("artwork"), *OTHERS)
+    museum.execute(*statements("artwork"), *OTHERS)
     museum.build()
     museum.assert_equal()
     versions = museum.lake.sql(
@@ -107,7 +111,7 @@ def test_an_artist_is_followed_through_six_instants(museum: Museum) -> None:
     """Hudi's time travel has the state after each build, as the history has it."""
     seen = []
     for statement in statements("artist"):
-        execute(museum.stack, statement)
+        museum.execute(statement)
         museum.build("-s", "stg_artists", "artists", "artists_history")
         instant = max(museum.lake.tables.instants()["silver.artists"]).partition(".")[0]
         seen.append(
