@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 
 from cdc_lakehouse import log
-from cdc_lakehouse.errors import DONE, UserError
+from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.serving.aws import aws_errors
-from cdc_lakehouse.serving.glue import Catalogue, Lake, register
+from cdc_lakehouse.serving.glue import Catalogue, Lake, exit_code, register
 from cdc_lakehouse.serving.manifest import Manifest
 from cdc_lakehouse.storage.place import lake_root
 
@@ -40,7 +40,7 @@ class Glue:
         Returns:
             An exit code: 75 where another try may mend every table that failed.
         """
-        errors = []
+        errors: list[UserError] = []
         try:
             with aws_errors():
                 tables = Manifest.read(manifest)
@@ -53,4 +53,4 @@ class Glue:
             errors.append(error)
         for failed in errors:
             LOGGER.error("glue: %s", log.quoted(str(failed)))
-        return min((error.exit_code for error in errors), default=DONE)
+        return exit_code(errors)

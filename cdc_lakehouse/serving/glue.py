@@ -434,6 +434,11 @@ def _failure(table: str, error: UserError | ClientError) -> UserError:
     return type(error)(message)
 
 
+def exit_code(errors: list[UserError]) -> int:
+    """What a registration ends with: 75 where another try may mend every table."""
+    return min((error.exit_code for error in errors), default=DONE)
+
+
 @click.command("glue", context_settings=STYLE)
 @version
 @catalogue_options
@@ -441,7 +446,8 @@ def _failure(table: str, error: UserError | ClientError) -> UserError:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list of objects.")
 def command(prefix: str, manifest_file: Path, dry_run: bool, as_json: bool) -> int:
     """Register the lake's tables (LAKE_ROOT, on S3) in AWS Glue."""
-    outcomes, errors = [], []
+    outcomes: list[dict[str, Any]] = []
+    errors: list[UserError] = []
     with aws_errors():
         manifest, lake = Manifest.read(manifest_file), Lake(lake_root())
         catalogue = Catalogue(lake.location, is_dry=dry_run)
@@ -455,5 +461,4 @@ def command(prefix: str, manifest_file: Path, dry_run: bool, as_json: bool) -> i
                 click.echo(outcome)
     if as_json:
         click.echo(json.dumps(outcomes, indent=2))
-    # Worth trying again only if that may mend every table.
-    return min((error.exit_code for error in errors), default=DONE)
+    return exit_code(errors)
