@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from lab.stack.northwind import CONNECTORS, DATABASE, NorthwindStack
 from lab.stack.postgres import PostgresServer
 from lab.stack.processes import wait_until
 from tests.servers.conftest import FAST_POSTGRES
+from tests.support.commands import run
 from tests.support.ports import free_port
 from tests.support.source_database import SourceDatabase
 
@@ -189,3 +193,30 @@ def test_every_setting_of_a_source_is_read_and_needed(
         if key.startswith(PRODUCER):
             assert f"\t{key.removeprefix(PRODUCER)} = {value}\n" in log
     assert stack.connect.states()[name].is_running
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("module", ["lab.demo.live", "examples.moma.live"])
+def test_walk_through_shows_what_each_change_does_to_gold(
+    module: str, servers: None, open_folder: Path
+) -> None:
+    """And leaves no process."""
+    lake = open_folder / module
+    said = run(sys.executable, "-m", module, env={"LAKE_ROOT": str(lake)})
+    _, *steps = re.split(r"^== \d\d:\d\d:\d\d  ", said, flags=re.MULTILINE)
+    if module == "lab.demo.live":
+        # Order 11075 with its three lines, of which one is taken off.
+        revenue = re.compile(r"RICSU: .*, revenue ([\d,.]+) -> ([\d,.]+),")
+        pairs = [
+            [Decimal(amount.replace(",", "")) for amount in found.groups()]
+            for step in steps
+            if (found := revenue.search(step))
+        ]
+        assert [after - before for before, after in pairs] == [
+            Decimal("498.10"),
+            Decimal("-161.50"),
+        ]
+    else:
+        assert "Dreams of a plate, date 2004 -> 1971, classification" in steps[0]
+        assert len(steps) == 7
+    assert processes_of(lake) == []
