@@ -26,7 +26,9 @@ RESOLVED: dict[str, tuple[str, ...]] = {
     "AWS::IAM::Role": (),
     "AWS::S3::Bucket": (),
     "AWS::S3::BucketPolicy": (),
+    "AWS::KMS::Key": (),
     "AWS::KafkaConnect::Connector": ("ConnectorName", "ConnectorConfiguration"),
+    "AWS::SNS::Topic": ("TopicName", "KmsMasterKeyId"),
     "AWS::StepFunctions::StateMachine": ("Definition",),
 }
 

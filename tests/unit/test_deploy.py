@@ -87,6 +87,8 @@ def summary(stacks: Stacks) -> str:
         },
         "run": stacks.resolved["AWS::StepFunctions::StateMachine"],
         "alarms": stacks.resolved["AWS::CloudWatch::Alarm"],
+        "alarms' topic": stacks.resolved["AWS::SNS::Topic"],
+        "alarms' key": stacks.resolved["AWS::KMS::Key"],
         "bucket": stacks.resolved["AWS::S3::Bucket"],
         "bucket's policy": stacks.resolved["AWS::S3::BucketPolicy"],
         "connectors": {name: changed(name, one) for name, one in connectors(stacks)},
@@ -140,7 +142,9 @@ def changed(name: str, config: dict[str, str]) -> dict[str, str | None]:
 
 
 def test_parts_fit_each_other(stacks: Stacks, direct: Stacks) -> None:
-    """The package's place, the largest message, offsets, schemas; Kafka admits by IAM."""
+    """The package's place, the largest message, offsets, schemas; Kafka admits by IAM, and
+    no broker is so small that it admits one connection a second.
+    """
     (application,) = resources("jobs", "AWS::EMRServerless::Application")
     (defaults,) = application["RuntimeConfiguration"]
     place = defaults["Properties"]["spark.submit.pyFiles"]["Fn::Sub"][0]
@@ -164,6 +168,9 @@ def test_parts_fit_each_other(stacks: Stacks, direct: Stacks) -> None:
         "Sasl": {"Iam": {"Enabled": True}},
         "Unauthenticated": {"Enabled": False},
     }
+    brokers = template("streaming")["Parameters"]["BrokerType"]["AllowedPattern"]
+    types = ("kafka.t3.small", "kafka.m7g.large", "kafka.m5.large")
+    assert [bool(re.fullmatch(brokers, each)) for each in types] == [False, True, True]
     assert (PROJECT / steps(direct)["ingest"].rpartition(" ")[2]).is_file()
     workers = resources("connectors", "AWS::KafkaConnect::WorkerConfiguration")
     texts = [one["PropertiesFileContent"]["Fn::Base64"]["Fn::Sub"] for one in workers]
