@@ -1,4 +1,4 @@
-{# What the ingest could not take for a change event, by topic: none is a good answer. #}
+{# What the ingest could not take for a change event, by topic: best are no rows. #}
 {{ config(unique_key='topic') }}
 
 select

@@ -189,7 +189,7 @@ def test_nothing_else_changes_in_a_project(
 def test_nothing_of_a_catalogue_is_taken_for_code(
     run: Run, catalogue: Catalogue, snapshot: SnapshotAssertion
 ) -> None:
-    """dbt and sqlfluff read it all."""
+    """dbt and sqlfluff read it all, and what `init` wrote."""
     catalogue.tables[:] = tables([*GIVEN["tables"]["odd"], GIVEN["tables"]["vendors"]])
     configure("table.include.list=shop.Vögel")
     TOPICS.write_bytes(b"[topics] # of the source\r\n\r\n[epochs]\r\n")
@@ -199,7 +199,7 @@ def test_nothing_of_a_catalogue_is_taken_for_code(
     assert run("add", "shop").endswith("[0]\n") and texts() == before
     assert run("diff") == "$ diff\n\n[0]\n"
     for arguments in (
-        ("sqlfluff", "lint", "--disable-progress-bar", "models/silver", "models/staging"),
+        ("sqlfluff", "lint", "--disable-progress-bar", "models"),
         ("dbt.cli.main", "--warn-error", "parse", "--no-partial-parse", "--quiet"),
     ):
         words = [sys.executable, "-m", *arguments]
