@@ -98,7 +98,23 @@ revenue_by_customer as (
         ) as avg_item_quantity,
         cast(
             by_customer.revenue / by_customer.count_items as decimal(20, 4)
-        ) as avg_item_revenue
+        ) as avg_item_revenue,
+        {#
+            Rounded as the customer's own average is: what is equal is not above it.
+        #}
+        case
+            when
+                by_customer.count_orders < avg(by_customer.count_orders) over ()
+                and cast(
+                    by_customer.revenue / by_customer.count_items as decimal(20, 4)
+                ) > cast(
+                    cast(sum(by_customer.revenue) over () as decimal(28, 4))
+                    / sum(by_customer.count_items) over ()
+                    as decimal(20, 4)
+                )
+                then 'rarely and well'
+            else 'otherwise'
+        end as buys
 
     from by_customer
 

@@ -17,6 +17,8 @@ Chart = dict[str, Any]
 # Of the shippers with a colour of their own.
 COLOURS = 6
 OTHERS = "Other shippers"
+# How gold says that a customer buys, whose bubble has a colour of its own.
+RARE = "rarely and well"
 FONT = "system-ui, Segoe UI, Roboto, Helvetica Neue, Noto Sans, sans-serif"
 CONFIG = {
     "aria": False,  # the page describes each chart
@@ -116,13 +118,12 @@ def _slice_label(row: Row) -> str | list[str]:
     return str(row["revenue_rank"]) if share >= 0.012 else ""
 
 
-def averages_chart(rows: list[Row], per: str, marked: list[Row]) -> Chart | None:
+def averages_chart(rows: list[Row], per: str) -> Chart | None:
     """A bubble for each customer, and names where they do not meet.
 
     Args:
         rows: of ``gold.revenue_by_customer``.
         per: what the averages are of, ``order`` or ``line``.
-        marked: the customers whose bubbles have another colour.
     """
     if not any(row["revenue"] for row in rows):
         return None
@@ -134,7 +135,7 @@ def averages_chart(rows: list[Row], per: str, marked: list[Row]) -> Chart | None
             "orders": row["count_orders"],
             "units": _number(row[quantity]),
             "revenue": _number(row[revenue]),
-            "colour": "var(--focus)" if row in marked else "var(--accent)",
+            "colour": "var(--focus)" if row["buys"] == RARE else "var(--accent)",
             "Customer": row["name"],
             "Orders": shown(row["count_orders"], "count"),
             units: shown(row[quantity], "number"),

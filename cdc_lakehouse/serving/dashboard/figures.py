@@ -23,21 +23,6 @@ def part(amount: Any, whole: Any) -> Decimal | None:
     return Decimal(amount) / Decimal(whole)
 
 
-def rare_and_well(rows: Sequence[Row]) -> list[Row]:
-    """Customers of fewer orders than one has, and of more revenue per line than one brings.
-
-    On average of ``gold.revenue_by_customer``, as in
-    ``analyses/customers_who_buy_rarely_and_well.sql``.
-    """
-    orders = part(total(rows, "count_orders"), len(rows))
-    revenue = part(total(rows, "revenue"), total(rows, "count_items"))
-    return [
-        row
-        for row in sorted(rows, key=lambda row: -(row["avg_item_revenue"] or 0))
-        if row["count_orders"] < orders and (row["avg_item_revenue"] or 0) > (revenue or 0)
-    ]
-
-
 def shown(value: Any, kind: str) -> str:
     """A value as people read it.
 

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from cdc_lakehouse.serving.dashboard.charts import (
+    RARE,
     averages_chart,
     late_chart,
     months_chart,
@@ -23,12 +24,12 @@ from cdc_lakehouse.serving.dashboard.charts import (
     waits_chart,
 )
 from cdc_lakehouse.serving.dashboard.content import NO_MONTH, Content
-from cdc_lakehouse.serving.dashboard.figures import part, rare_and_well, shown, total
+from cdc_lakehouse.serving.dashboard.figures import part, shown, total
 from cdc_lakehouse.serving.gold import Row
 
 FOLDER = Path(__file__).parent
 NAMED_CUSTOMERS = 20
-LINES = ("avg_item_quantity", "avg_item_revenue")
+ADDED = ("avg_item_quantity", "avg_item_revenue", "buys")
 SCRIPTS = (
     *("vega/vega.min.js", "vega/vega-lite.min.js", "vega/vega-embed.min.js"),
     "page.js",
@@ -46,20 +47,20 @@ def page_of(content: Content, written_at: datetime) -> str:
     )
     environment.filters["shown"] = shown
     scripts = [(FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    # Gold that an earlier version built has no averages of lines until its next build.
+    # Gold that an earlier version built has these columns after its next build only.
     customers = [
-        {**dict.fromkeys(LINES), **row, "name": _customer_name(row)}
+        {**dict.fromkeys(ADDED), **row, "name": _customer_name(row)}
         for row in content.customers
     ]
     largest = shares(customers)
-    rare = rare_and_well(customers)
+    rare = [row for row in customers if row["buys"] == RARE]
     dated = [row for row in content.months if row["order_month"] != NO_MONTH]
     waits = [row for row in content.waits if row["order_month"] != NO_MONTH]
     shipments = [{**row, "shipper": _shipper_name(row)} for row in content.shipments]
     charts = {
         "shares": shares_chart(largest),
-        "averages": averages_chart(customers, "order", rare),
-        "lines": averages_chart(customers, "line", rare),
+        "averages": averages_chart(customers, "order"),
+        "lines": averages_chart(customers, "line"),
         "months": months_chart(dated),
         "late": late_chart(shipments),
         "waits": waits_chart(waits),

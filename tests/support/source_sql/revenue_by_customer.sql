@@ -12,7 +12,15 @@ select
     round(sum(items.quantity) / count(distinct items.order_id), 4) as avg_order_quantity,
     round(sum(items.revenue) / count(distinct items.order_id), 4) as avg_order_revenue,
     round(sum(items.quantity) / count(*), 4) as avg_item_quantity,
-    round(sum(items.revenue) / count(*), 4) as avg_item_revenue
+    round(sum(items.revenue) / count(*), 4) as avg_item_revenue,
+    case
+        when
+            count(distinct items.order_id) < avg(count(distinct items.order_id)) over ()
+            and round(sum(items.revenue) / count(*), 4)
+            > round(sum(sum(items.revenue)) over () / sum(count(*)) over (), 4)
+            then 'rarely and well'
+        else 'otherwise'
+    end as buys
 from items
 left join datalake.customers on items.customer_id = rtrim(customers.customer_id)
 group by coalesce(items.customer_id, 'unknown'), customers.company_name, customers.country
