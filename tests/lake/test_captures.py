@@ -333,6 +333,8 @@ def test_data_tests_pass(built: Built) -> None:
 
 
 def test_bronze_holds_every_recorded_event(northwind: Northwind) -> None:
+    first = northwind.first.rows["bronze.cdc_events"]
+    assert [row["op"] for row in first] == ["r"] * 829
     rows = northwind.increment.rows
     counts = {name: len(found) for name, found in rows.items() if name.startswith("bronze")}
     assert counts == {
