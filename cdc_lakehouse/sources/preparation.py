@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from cdc_lakehouse.sources.catalogue import Catalogue, Table, quoted
@@ -10,6 +11,8 @@ from cdc_lakehouse.sources.publication import unsent
 
 SIGNALS = "id varchar(42) primary key, type varchar(32) not null, data varchar(2048)"
 MARKERS = "id text primary key, topic text, bronze_table text, row_count bigint"
+# Where a project has the connectors for AWS, beside the folder of the connectors' files.
+STACK = "deploy/aws/connectors.yml"
 
 
 def preparation(
@@ -136,6 +139,18 @@ def _remarks(
             for each in table.identities:
                 if each.kind != "f":
                     yield f"alter table {each.quoted_table} replica identity full;"
+    yield from _on_aws(connector, tables)
+
+
+def _on_aws(connector: Connector, tables: Sequence[Table]) -> Iterator[str]:
+    stack = connector.file.parent.parent / STACK
+    if not stack.is_file():
+        return
+    known = re.split(r"[,\s]+", stack.read_text(encoding="utf-8"))
+    missing = ", ".join(str(table) for table in tables if str(table) not in known)
+    if missing:
+        yield comment(f"on AWS, add {missing} to table.include.list of {STACK};")
+        yield "-- a topic of another prefix or schema to topics.regex and the roles, too."
 
 
 def comment(text: str) -> str:

@@ -7,6 +7,7 @@ What they print and change in the stories of ``declare.yml`` is compared as a tr
 import difflib
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -30,7 +31,7 @@ from cdc_lakehouse.sources.catalogue import (
     Table,
 )
 from cdc_lakehouse.sources.difference import holds
-from tests.support.project import copy_project, new_project
+from tests.support.project import PROJECT, copy_project, new_project
 
 CONNECTOR = Path("connectors/source.json")
 TOPICS = Path("topics.toml")
@@ -177,6 +178,7 @@ def test_nothing_else_changes_in_a_project(
 ) -> None:
     """In Northwind's, with comments and lists of many tables."""
     monkeypatch.chdir(copy_project(tmp_path / "northwind"))
+    shutil.copytree(PROJECT / "deploy/aws", "deploy/aws")
     arguments = ("add", "shop.vendors", "--connector", "connectors/source-tables.json")
     before = texts()
     dry = run(*arguments, "--dry-run")
