@@ -7,21 +7,14 @@ highest resident memory of its Python and its Java.
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from cdc_lakehouse.errors import UserError
+from lab.benchmarks.watched import watched
 
 EVENTS_A_FILE = 100_000
 LINE = (
@@ -31,9 +24,6 @@ LINE = (
     '"__source_ts_ms":{at}}},"metadata":{{"topic":"demo.datalake.customers",'
     '"partition":0,"offset":{offset},"timestamp":{at}}}}}\n'
 )
-SECONDS_BETWEEN_POLLS = 0.5
-# In /proc: Java's or Python's name, and the most memory that it had.
-MEMORY = re.compile(r"Name:\s+(java|python3?)\s.*VmHWM:\s+(\d+) kB", re.DOTALL)
 
 
 def write_events(folder: Path, events: int) -> None:
@@ -61,44 +51,11 @@ def timed(name: str, *command: str, **environment: str) -> None:
     Raises:
         UserError: it failed.
     """
-    start = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", *command],
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    peaks: dict[str, int] = {}
-    watcher = threading.Thread(target=_watch, args=(process, peaks))
-    watcher.start()
-    try:
-        said, _ = process.communicate()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGTERM)
-        raise
-    watcher.join()
-    seconds = time.monotonic() - start
-    if process.returncode:
-        raise UserError(f"{name} ended with {process.returncode}: {said}")
-    memory = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted(peaks.items()))
-    click.echo(f"{name}: {seconds:,.0f} s; at most {memory}")
-    click.echo(f"   {said.strip().splitlines()[-1] if said.strip() else ''}")
-
-
-def _watch(process: subprocess.Popen[str], peaks: dict[str, int]) -> None:
-    """The highest resident memory of each program of a session, in MiB."""
-    while process.poll() is None:
-        for folder in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it has ended
-                if os.getsid(int(folder.name)) != process.pid:
-                    continue
-                status = (folder / "status").read_text()
-                # A process that has just ended says no memory; others do not count.
-                if said := MEMORY.search(status):
-                    name, peak = said.groups()
-                    peaks[name] = max(peaks.get(name, 0), int(peak) >> 10)
-        time.sleep(SECONDS_BETWEEN_POLLS)
+    found = watched(*command, environment=environment)
+    memory = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted(found.peaks.items()))
+    click.echo(f"{name}: {found.seconds:,.0f} s; at most {memory}")
+    said = found.said.strip().splitlines()
+    click.echo(f"   {said[-1] if said else ''}")
 
 
 @click.command("lab.benchmarks.first_load", help=__doc__, context_settings=STYLE)
