@@ -29,14 +29,6 @@ VARIABLE = re.compile(r"(?s)(?<=').*(?=')|(?<=schema )[0-9]+")
 EXAMPLES = 10
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a micro-batch came to: the events written, and to which tables."""
-
-    written: int
-    tables: frozenset[str]
-
-
 @dataclass
 class Rejections:
     """Records that were rejected for one kind of reason, and some of the reasons."""
@@ -100,10 +92,10 @@ class Batches:
         # Of topics with events of one source table, which it is.
         self._carried: dict[str, str] = {}
         # Those of a stream run in a thread of their own.
-        self._outcomes: SimpleQueue[Outcome] = SimpleQueue()
+        self._outcomes: SimpleQueue[int] = SimpleQueue()
 
-    def ended(self) -> Iterator[Outcome]:
-        """What the batches came to that have ended since this was asked last."""
+    def ended(self) -> Iterator[int]:
+        """The events written by each batch that has ended since this was asked last."""
         with suppress(Empty):
             while True:
                 yield self._outcomes.get_nowait()
@@ -155,7 +147,7 @@ class Batches:
                 max(self.bronze.mark(table).batch for table in self.tables),
                 datetime.now(UTC),
             )
-            written: dict[str, int] = {}
+            written = 0
             for table in self.tables:
                 parts = [part for part in slices if part.destination == table]
                 if parts:
@@ -163,11 +155,11 @@ class Batches:
                     read_to = _read_to(slices, table)
                     count = self.bronze.append(of_table, table, parts, batch, read_to)
                     if table != REJECTED_TABLE and count:
-                        written[table] = count
+                        written += count
                         self._report(table, count, parts)
-            self._count(rows, slices, sum(written.values()))
+            self._count(rows, slices, written)
             metrics.batch_seconds.observe(time.monotonic() - start)
-            self._outcomes.put(Outcome(sum(written.values()), frozenset(written)))
+            self._outcomes.put(written)
             return left_out
         finally:
             in_memory.unpersist()

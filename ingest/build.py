@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Collection
+from collections.abc import Callable
+from datetime import UTC, datetime
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from cdc_lakehouse import metrics
 from cdc_lakehouse.command import StopRequest
 from cdc_lakehouse.errors import DONE, UserError
+from cdc_lakehouse.storage import built
+from cdc_lakehouse.storage.built import Built
 from cdc_lakehouse.storage.marks import MARKER_TABLE
+from cdc_lakehouse.storage.place import lake_root
 from ingest.batches import Batches
 
 if TYPE_CHECKING:
@@ -60,8 +64,9 @@ class Build:
         self._project: Project | None = None
         self._import = Lock()
         self._parse: Thread | None = None
-        # What came before this process is not known, nor what a failed build has left.
-        self._is_up_to_date = False
+        self._session: Any = None
+        # Of the last one that succeeded.
+        self._built: Built | None = None
 
     def parse_ahead(self) -> None:
         """Import dbt and parse the project in a thread, while Spark starts: seconds."""
@@ -70,7 +75,11 @@ class Build:
 
     def open_ahead(self, session: Any) -> None:
         """Open the metastore in a thread, where the build will, while bronze is written."""
-        self._imported_project().open_metastore(session)
+        self._session = session
+        project = self._imported_project()
+        if not (self.selects or project.refreshes()):
+            self._built = built.read(session, lake_root())
+        project.open_metastore(session)
 
     def _imported_project(self) -> Project:
         with self._import:
@@ -81,27 +90,36 @@ class Build:
                 self._project = Project(self.arguments)
             return self._project
 
-    def run(self, tables: Collection[str]) -> int:
+    def run(self, batch_of: Callable[[str], int]) -> int:
         """Run it; log each model and what failed, say on stdout how long it took.
 
+        What reads nothing new is left out, unless the command selects by itself, the
+        project has changed, or a day has begun since.
+
         Args:
-            tables: the bronze tables that brought something since the last run. Where
-                everything else is up to date, and the command selects nothing itself,
-                only what reads them is built.
+            batch_of: the last ``ingest_batch`` of a bronze table.
 
         Returns:
             An exit code: 75 where something holds a lock that the build needs; that of
             `cdc-lakehouse glue` where not every table could be registered.
         """
         start = time.monotonic()
-        selection = (
-            ["--select", *(f"source:bronze.{table}+" for table in sorted(tables))]
-            if self._is_up_to_date and not self.selects and MARKER_TABLE not in tables
-            else []
-        )
         if self._parse is not None:
             self._parse.join()
         project = self._imported_project()
+        project.parse_changed()
+        batches = {table: batch_of(table) for table in project.bronze_tables}
+        now = Built(project.checksum, f"{datetime.now(UTC):%Y-%m-%d}", batches)
+        lacking = self._built.lacks(now) if self._built and project.checksum else None
+        selection: list[str] = []
+        if not (self.selects or lacking is None or MARKER_TABLE in lacking):
+            if not lacking:
+                print("nothing new to build", flush=True)
+                return DONE
+            selection = [
+                "--select",
+                *(f"source:bronze.{each}+" for each in sorted(lacking)),
+            ]
         code = project.run(selection)
         seconds = time.monotonic() - start
         metrics.build_seconds.observe(seconds)
@@ -112,7 +130,9 @@ class Build:
         print(f"{said} ({seconds:.1f} s)", flush=True)
         if code == DONE and self._glue is not None:
             code = self._glue.register(project.manifest_file)
-        self._is_up_to_date = code == DONE
+        if code == DONE and not self.selects:
+            self._built = now
+            built.keep(self._session, lake_root(), now)
         if self._retries:
             project.make_copy()
         return code
@@ -147,7 +167,6 @@ class FollowUp:
         self._build = build
         self._is_continuous = continuous
         self.code = DONE
-        self._tables: set[str] = set()
         # A run that was cut short may have left events in bronze that no build has seen.
         self._is_due = True
         self._pause = FIRST_PAUSE
@@ -156,20 +175,18 @@ class FollowUp:
     def build_if_due(self) -> None:
         """Build if a batch has written events since the last call, or a retry is due."""
         came = False
-        for outcome in self._batches.ended():
-            came = came or outcome.written > 0
+        for written in self._batches.ended():
+            came = came or written > 0
             if self._is_continuous:
-                print(f"wrote {outcome.written} events", flush=True)
-            self._tables |= outcome.tables
-            self._is_due = self._is_due or outcome.written > 0
+                print(f"wrote {written} events", flush=True)
+            self._is_due = self._is_due or written > 0
         is_retry = self._is_continuous and time.monotonic() >= self._retry_at
         # After a stop request only what has just come is built.
         wants = came if self._stop else self._is_due or is_retry
         if self._build is None or not wants:
             return
         self._is_due = False
-        tables, self._tables = self._tables, set()
-        self.code = self._build.run(tables)
+        self.code = self._build.run(lambda table: self._batches.bronze.mark(table).batch)
         if self.code == DONE:
             self._pause, self._retry_at = FIRST_PAUSE, math.inf
         else:

@@ -38,6 +38,7 @@ from cdc_lakehouse.spark.metastore import (
     prepare,
 )
 from cdc_lakehouse.spark.session import is_given, spark_session
+from cdc_lakehouse.storage import built
 from cdc_lakehouse.storage.clock import newest_commit, require_later
 from cdc_lakehouse.storage.folders import require_room
 from cdc_lakehouse.storage.place import lake_root
@@ -215,6 +216,7 @@ def _hold(command: str, operation: str) -> None:
     for name in names:
         _enter(_anywhere, f"{name}, anywhere", only_one_anywhere(session, lake, name))
     if names:
+        built.forget(session, lake)
         # Whoever writes bronze may have another clock.
         without = "" if operation in WRITING_BRONZE else "bronze"
         require_later(newest_commit(session, f"{lake}/warehouse", without=without))

@@ -6,6 +6,8 @@ Importing dbt takes more than a second, so that only what builds imports this mo
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import logging
 import pickle
 import time
@@ -35,6 +37,7 @@ from cdc_lakehouse.storage.place import lake_root
 from cdc_lakehouse.storage.timeline import rows_of_newest_commit
 
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
+BRONZE = "bronze"
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 QUIET = ("--log-level", "none", "--log-level-file", "info")
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
@@ -48,6 +51,10 @@ class Project:
 
     Args:
         words: the command as it is typed after ``dbt``.
+
+    Attributes:
+        checksum: of all that was parsed and of the command; empty where it cannot be.
+        bronze_tables: the names of those that it declares.
     """
 
     def __init__(self, words: list[str]) -> None:
@@ -56,14 +63,14 @@ class Project:
         self._copy: Manifest | None = None
         self._times: dict[Path, float | None] = {}
         self._asked_at = 0.0
+        self.checksum = ""
+        self.bronze_tables: list[str] = []
         plugin.keep_parsed = self._keep
 
     def manifest(self) -> Manifest | None:
         """A copy of its own for each run, which changes it; None where dbt has to parse."""
         self._asked_at = time.time()
-        if not self._pickled or any(
-            _changed_at(path) != changed for path, changed in self._times.items()
-        ):
+        if self._is_changed():
             return None
         if self._copy is None:
             self.make_copy()
@@ -75,8 +82,19 @@ class Project:
         if self._pickled:
             self._copy = Manifest(**pickle.loads(self._pickled))
 
+    def parse_changed(self) -> None:
+        """Parse it again where a file has changed."""
+        if self._is_changed():
+            self.parse()
+
+    def _is_changed(self) -> bool:
+        return not self._pickled or any(
+            _changed_at(path) != changed for path, changed in self._times.items()
+        )
+
     def parse(self) -> None:
         """Parse it as the command will."""
+        self.checksum = ""
         with suppress(Exception):  # whatever it is, the build meets it, too, and says so
             runner = dbtRunner(manifest=self.manifest(), callbacks=[_show])
             runner.invoke(
@@ -86,11 +104,7 @@ class Project:
 
     def open_metastore(self, session: Any) -> None:
         """Open the metastore in a thread, where the command will."""
-        try:
-            target = self._options_of_parse().get("target")
-        except (click.ClickException, click.exceptions.Exit):
-            return  # the build says so
-        plugin.open_ahead(session, target)
+        plugin.open_ahead(session, self._options_of_parse().get("target"))
 
     @property
     def manifest_file(self) -> Path:
@@ -120,14 +134,25 @@ class Project:
                 LOGGER.error("dbt: %s: %s", name, message, extra={"model": name})
         return DONE if outcome.success else _code_of(outcome.exception)
 
+    def refreshes(self) -> bool:
+        """Whether the command builds every row anew, by a word or a variable."""
+        return bool(self._options().get("full_refresh"))
+
     def _options_of_parse(self) -> dict[str, Any]:
-        """The options that the command is given, by words or variables, and `parse` has."""
+        """The options that the command is given and `parse` has."""
         known = {parameter.name for parameter in cli.commands["parse"].params}
+        return {name: given for name, given in self._options().items() if name in known}
+
+    def _options(self) -> dict[str, Any]:
+        """The options that the command is given, by words or variables."""
         options: dict[str, Any] = {}
-        context: click.Context | None = args_to_context(self._arguments)
+        try:
+            context: click.Context | None = args_to_context(self._arguments)
+        except (click.ClickException, click.exceptions.Exit):
+            return {}  # the build says so
         while context is not None:
             for name, value in context.params.items():
-                if context.get_parameter_source(name) in GIVEN and name in known:
+                if context.get_parameter_source(name) in GIVEN:
                     options[name] = value
             context = context.parent
         return options
@@ -151,6 +176,19 @@ class Project:
         }
         self._pickled = pickle.dumps(content) if is_settled else b""
         self._copy = None
+        parsed = (
+            sorted(
+                (each.file_id, each.checksum.checksum) for each in manifest.files.values()
+            ),
+            *(manifest.state_check.to_dict(), manifest.env_vars, self._arguments),
+        )
+        text = json.dumps(parsed, sort_keys=True, default=str)
+        self.checksum = hashlib.sha256(text.encode()).hexdigest()
+        self.bronze_tables = sorted(
+            source.name
+            for source in manifest.sources.values()
+            if source.source_name == BRONZE
+        )
 
 
 def _changed_at(path: Path) -> float | None:

@@ -99,7 +99,7 @@
     {%- endfor -%}
     {#- Every event lost, as redelivered ones do, and those of a restored source, whose log starts again below what is
         stored. No event but the increment's is parsed. -#}
-    {%- if fold and is_increment and state['is_empty'] and not (is_history or flags.EMPTY) -%}
+    {%- if fold and is_increment and found and state['is_empty'] and not is_history -%}
         {%- set query -%}
             select count(*) as number from (
                 select 1 from {{ fold['bronze_relation'] }} as seen

@@ -5,6 +5,7 @@ Which rows truncates delete ``tests/lake/test_decisions.py`` compares with the r
 """
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project, replace_once
 from tests.support.records import TOPIC, Record, envelope, flattened, record
 from tests.support.scenario import customer, live, order, product
+from tests.support.small_project import add_gold, small_project
 
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 # The data test of one model's column ``untyped_columns``.
@@ -322,3 +324,35 @@ def test_freshness_of_bronze_is_checked(builds: SimpleNamespace) -> None:
     answer = builds.lake.dbt("source", "freshness", "-s", "source:bronze.cdc_events")
     statuses = {n["status"] for n in answer["nodes"].values() if n["kind"] == "source"}
     assert statuses == {"pass"}
+
+
+def test_build_that_follows_leaves_out_what_has_nothing_new(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """Of another process, too, unless something was written since."""
+    project = small_project(tmp_path / "project")
+    add_gold(project)
+    lake = new_lake(project=project)
+    places = f"--project-dir {project} --target-path {tmp_path}"
+
+    def models(*events: Record) -> set[str]:
+        lake.land(events)
+        done = lake.ingest(str(lake.landing), "--then-build", f"run {places}")
+        assert done.code == 0, done.err
+        built = set(re.findall(r": (\w+\.\w+): (?:[\d,]+ rows, )?\d+\.\d s", done.err))
+        said = "built (" if built else "nothing new to build"
+        assert done.out.startswith(said)
+        return built
+
+    every = {f"silver.{table}" for table in ("orders", "rejected_rows")}
+    every |= {"staging.stg_orders", "gold.by_customer"}
+    assert models(order("c", 1, 1, 1)) == every
+    assert models() == set()
+    assert models(order("c", 2, 2, 2)) == every
+    lake.dbt("run-operation", "drop_table", "--args", "{table: silver.orders}")
+    assert models() == every
+    assert {row["order_id"] for row in lake.rows("silver.orders")} == {1, 2}
+    model = project / "models/gold/by_customer.sql"
+    model.write_text(f"{model.read_text()}\n-- Changed.\n")
+    assert models() == every
+    assert models() == set()

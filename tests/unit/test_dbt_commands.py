@@ -19,6 +19,8 @@ UNDER_WAY = "lock of build under way"
 INGEST = "lock of ingest"
 SESSION = "session"
 EVERYWHERE = "dbt build, for all machines"
+# Of the last build, as something is written.
+FORGETS = "forget"
 INGEST_EVERYWHERE = "ingest, for all machines"
 # The commits that the clock must be past.
 COMMITS = "commits without bronze"
@@ -26,8 +28,9 @@ ALL_COMMITS = "commits"
 
 NOTHING: list[str] = []
 READS = [LOCK, SESSION]
-WRITES = [LOCK, UNDER_WAY, SESSION, EVERYWHERE, COMMITS]
-ERASES = [LOCK, UNDER_WAY, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, ALL_COMMITS]
+WRITES = [LOCK, UNDER_WAY, SESSION, EVERYWHERE, FORGETS, COMMITS]
+ERASES = [LOCK, UNDER_WAY, INGEST, SESSION, EVERYWHERE, INGEST_EVERYWHERE, FORGETS]
+ERASES += [ALL_COMMITS]
 # As dbt names them itself: of two words the second. `debug` loads no plugin.
 TAKEN_BY = {
     "clean debug deps init list ls parse serve": NOTHING,
@@ -63,6 +66,7 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]
     monkeypatch.setattr(plugin, "waited_lock", noting("lock of {1}"))
     anywhere = noting("{2}, for all machines")
     monkeypatch.setattr(plugin, "only_one_anywhere", anywhere)
+    monkeypatch.setattr(plugin.built, "forget", lambda *place: taken.append(FORGETS))
     monkeypatch.setattr(plugin, "newest_commit", newest_commit)
     monkeypatch.setattr(plugin, "spark_session", lambda: taken.append(SESSION))
     monkeypatch.setattr(plugin, "add_callback_to_manager", lambda callback: None)

@@ -7,13 +7,14 @@ import shutil
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
 import click
 import pytest
-from dbt.cli.main import dbtRunner, dbtRunnerResult
+from dbt.cli.main import dbtRunner
 from dbt.events.types import NodeFinished
 from dbt_common.events.base_types import msg_from_base_event
 from prometheus_client import REGISTRY
@@ -23,6 +24,9 @@ from cdc_lakehouse.command import run
 from cdc_lakehouse.dbt.runner import Project, _show
 from cdc_lakehouse.errors import TransientError, UserError
 from cdc_lakehouse.spark.lock import exclusive_lock
+from cdc_lakehouse.storage import built
+from cdc_lakehouse.storage.built import Built
+from cdc_lakehouse.storage.marks import MARKER_TABLE
 from ingest.build import Build
 from ingest.status import lake_status
 from ingest.stream import complete_topics, last_batch
@@ -103,11 +107,11 @@ def test_build_that_a_lock_refuses_is_worth_another_try(
     """That of an empty lake is not."""
     log.start("ingest", "json")
     command = f"run --target-path {tmp_path} --log-path {tmp_path}"
-    assert Build(command, retries=False).run(set()) == 1
+    assert Build(command, retries=False).run(lambda table: 0) == 1
     assert f"nothing has been ingested into {root}" in capsys.readouterr().err
     (root / "warehouse" / "bronze.db").mkdir(parents=True)
     with exclusive_lock(str(root), "dbt build"):
-        assert Build(command, retries=False).run(set()) == 75
+        assert Build(command, retries=False).run(lambda table: 0) == 75
     [line] = logged(capsys)
     assert line["level"] == "error"
     assert "another dbt build (process " in line["message"]
@@ -139,23 +143,55 @@ def test_what_ended_a_command_is_logged_as_the_rest(
             assert capsys.readouterr().err.strip() == f"ingest: {message}"
 
 
-def test_every_model_is_built_after_a_marker_or_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A marker may concern a table that brought nothing, as one that was emptied."""
-    invoke = MagicMock(return_value=dbtRunnerResult(success=True))
-    monkeypatch.setattr(dbtRunner, "invoke", invoke)
+def test_only_what_has_news_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By this process or a later one; a marker may concern a table that brought nothing."""
+    kept: list[Built] = []
+    monkeypatch.setattr(built, "read", lambda *place: kept[-1] if kept else None)
+    monkeypatch.setattr(built, "keep", lambda spark, lake, built: kept.append(built))
+    clock = MagicMock()
+    clock.now.return_value = datetime(2026, 1, 1)
+    monkeypatch.setattr("ingest.build.datetime", clock)
+    batches = {"orders": 1, "customers": 1, MARKER_TABLE: 0}
+    project = MagicMock(checksum="a", bronze_tables=[*batches])
+    project.refreshes.return_value = False
     glue = MagicMock()
-    glue.register.side_effect = codes = [0, 75, 0, 0, 0]
-    build = Build("run", retries=False, glue=glue)
-    marked = {"orders", "complete_snapshots"}
-    brought = ({"orders"}, {"orders"}, {"orders"}, {"orders"}, marked)
-    assert [build.run(tables) for tables in brought] == codes
-    asked = [call.args[0] for call in invoke.call_args_list]
-    selected = [arguments[arguments.index("profiles") + 1 :] for arguments in asked]
-    orders = ["--select", "source:bronze.orders+"]
-    assert selected == [[], orders, [], orders, []]
-    assert glue.register.call_args.args == (Path("target/manifest.json"),)
+
+    def new(words: str = "build") -> Build:
+        build = Build(words, retries=False, glue=glue)
+        build._project = project
+        build.open_ahead(None)
+        return build
+
+    def selected(build: Build, code: int = 0, registers: int = 0, **changed: int) -> Any:
+        batches.update(changed)
+        project.run.reset_mock()
+        project.run.return_value = code
+        glue.register.return_value = registers
+        assert build.run(batches.__getitem__) == (code or registers)
+        return project.run.call_args and project.run.call_args.args[0]
+
+    orders, both = ["source:bronze.orders+"], ["source:bronze.customers+"]
+    both += orders
+    build = new()
+    assert selected(build, code=1) == []  # what came before is not known
+    assert selected(build) == []
+    assert selected(build) is None
+    assert selected(build, orders=2, code=1) == ["--select", *orders]
+    assert selected(build, customers=2, registers=75) == ["--select", *both]
+    assert selected(new(), registers=75) == ["--select", *both]
+    assert selected(build) == ["--select", *both]
+    assert selected(new()) is None
+    assert selected(new("run -s orders")) == []
+    assert selected(build, **{MARKER_TABLE: 1}) == []
+    assert selected(build) is None
+    project.checksum = "b"
+    assert selected(build) == []
+    assert selected(build) is None
+    clock.now.return_value = datetime(2026, 1, 2)
+    assert selected(new()) == []
+    project.refreshes.return_value = True
+    assert selected(new()) == []
+    assert glue.register.call_args.args == (project.manifest_file,)
 
 
 def test_project_is_parsed_again_when_a_file_changes(tmp_path: Path) -> None:
@@ -187,6 +223,14 @@ def test_project_is_parsed_again_when_a_file_changes(tmp_path: Path) -> None:
         assert project.manifest() is None
         if path.exists():
             os.utime(path, ns=(before, before))
+    checksums = [project.checksum]
+    for changed, words in ("", []), ("", ["--vars", "{a: 1}"]), ("select 3 as id", []):
+        one.write_text(changed or "select 1 as id")
+        assert dbtRunner().invoke(["--quiet", "parse", *places, *words]).success
+        checksums.append(project.checksum)
+    assert len({*checksums}) == 4
+    assert dbtRunner().invoke(["--quiet", "parse", *places]).success
+    assert project.checksum == checksums[-1]
 
 
 # Metrics, and the dashboard that draws them
