@@ -3,8 +3,8 @@
 from tests.conftest import aws, lake, new_lake
 from tests.servers.conftest import (
     fast_stack,
-    new_postgres,
     open_folder,
+    postgres,
     servers,
     stack,
     trino,
@@ -15,8 +15,8 @@ __all__ = [
     "fast_stack",
     "lake",
     "new_lake",
-    "new_postgres",
     "open_folder",
+    "postgres",
     "servers",
     "stack",
     "trino",

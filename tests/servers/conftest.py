@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,18 +11,26 @@ from typing import Any
 import pytest
 
 from lab.stack import jars
+from lab.stack.mariadb import find_binary
 from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import PostgresServer, find_binaries
 from tests.support import trino_server
 from tests.support.aws import JARS, Aws
-from tests.support.mariadb import MariaDBStack
+from tests.support.mariadb import MariaDBSource
 from tests.support.ports import free_port
 from tests.support.required import missing, required
 from tests.support.trino_server import Trino
 
 # No test loses the machine's power: what a process wrote survives its end. Commits still
-# wait for their write-ahead log, as logical decoding sends only what is written.
-FAST_POSTGRES = {"fsync": "off"}
+# wait for their write-ahead log, as logical decoding sends only what is written. When they
+# commit is what a history is compared with.
+FAST_POSTGRES = {"fsync": "off", "track_commit_timestamp": "on"}
+# Transactions of tests meet, each test has a slot, and the log has the statements of roles.
+OF_A_MODULE = {
+    "deadlock_timeout": "50ms",
+    "log_statement": "ddl",
+    "max_replication_slots": "50",
+}
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +39,8 @@ def servers() -> None:
     with required():
         find_binaries()
         jars.find_java()
-        jars.fetch(*jars.STACK)
+        # Connect knows the plugins that are there when it starts.
+        jars.fetch(*jars.STACK, "mariadb")
 
 
 @pytest.fixture(scope="module")
@@ -50,31 +59,17 @@ def open_root() -> Iterator[Path]:
     shutil.rmtree(root, ignore_errors=True)
 
 
-NewPostgres = Callable[..., PostgresServer]
-
-
 @pytest.fixture(scope="module")
-def new_postgres(open_folder: Path) -> Iterator[NewPostgres]:
-    """Starts a PostgreSQL that ends with the module; skips where there is none."""
+def postgres(open_folder: Path) -> Iterator[PostgresServer]:
+    """A PostgreSQL of a module's own; skips where there is none."""
     with required():
         find_binaries()
-    servers: list[PostgresServer] = []
-
-    def start(settings: Mapping[str, str] | None = None) -> PostgresServer:
-        server = PostgresServer(
-            open_folder / f"server-{len(servers)}",
-            free_port(),
-            "a password",
-            {**FAST_POSTGRES, **(settings or {})},
-        )
-        servers.append(server)
-        server.start()
-        server.wait_until_ready()
-        return server
-
-    yield start
-    for server in servers:
-        server.stop()
+    settings = FAST_POSTGRES | OF_A_MODULE
+    server = PostgresServer(open_folder / "server", free_port(), "a password", settings)
+    server.start()
+    server.wait_until_ready()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")
@@ -114,19 +109,15 @@ def own_stack(
         yield stack
 
 
-@pytest.fixture(scope="session")
-def mariadb_stack() -> Iterator[MariaDBStack]:
-    """A MariaDB and what brings its changes to Kafka; skips where something lacks."""
-    with open_root() as root:
-        stack = MariaDBStack(root)
-        with required():
-            stack.require_programs()
-        try:
-            # Each port stays free when its server is killed.
-            stack.start({name: free_port() for name in stack.PORTS})
-            yield stack
-        finally:
-            stack.remove()
+@pytest.fixture(scope="module")
+def mariadb_source(stack: NorthwindStack, open_folder: Path) -> Iterator[MariaDBSource]:
+    """A MariaDB that Debezium can read; skips where there is none."""
+    with required():
+        find_binary("mariadbd")
+    source = MariaDBSource(stack, open_folder)
+    source.start()
+    yield source
+    source.server.stop()
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from tests.servers.conftest import NewPostgres
+from lab.stack.postgres import PostgresServer
 from tests.support.project import PROJECT
 from tests.support.records import envelope, record
 from tests.support.source_database import Database
@@ -87,7 +87,7 @@ class Shop:
 
 
 @pytest.fixture(scope="module")
-def shop(new_postgres: NewPostgres, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+def shop(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """An environment with the wheel and what it depends on, and an empty folder."""
     folder = tmp_path_factory.mktemp("first")
     copy, wheels = folder / "copy", folder / "wheels"
@@ -109,7 +109,7 @@ def shop(new_postgres: NewPostgres, tmp_path_factory: pytest.TempPathFactory) ->
     (environment / purelib / "others.pth").write_text(f"{others}\n")
     install = ("--python", environment / "bin/python", "install", "--no-deps", "--no-index")
     subprocess.run([*pip, *install, *wheels.iterdir()], check=True)
-    source = Database(new_postgres(), "postgres")
+    source = Database(postgres, "postgres")
     variables = {
         name: text
         for name, text in os.environ.items()

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import psycopg2
@@ -18,28 +19,19 @@ from lab.northwind.checks import REPLICATION_ROLE
 from lab.northwind.load import Source, load
 from lab.stack.postgres import PostgresServer
 from lab.stack.processes import wait_until
-from tests.servers.conftest import NewPostgres
-from tests.support.storm import FOLDER, MANY_ROWS, NORTHWIND, ONE_ROW, filled, read_values
+from tests.support.storm import (
+    FOLDER,
+    MANY_ROWS,
+    NORTHWIND,
+    ONE_ROW,
+    filled,
+    read_statements,
+    read_values,
+)
 
 # What the outbox has to hold, by the base tables alone.
 REFERENCE = (FOLDER / "outbox/reference.sql").read_text()
-SETTINGS = {
-    "deadlock_timeout": "50ms",
-    "log_statement": "ddl",
-    "max_replication_slots": "50",
-}
 REPLICATION_PASSWORD = "it's sesame"
-# What the role of the connectors may not do.
-FORBIDDEN = (
-    "select * from changed_orders",
-    "select * from debezium_signals_tables",
-    "insert into shippers values (99, 'x')",
-    "update orders set freight = 0",
-    "delete from cdc_events",
-    "create table mine (id int)",
-    "create publication mine",
-    "call fill_cdc_events()",
-)
 VALUES = read_values("outbox/few_values.toml")
 INSERT_ORDER, DELETE_ORDER = ONE_ROW[0], ONE_ROW[4]
 # An order that shows all that the other statements write, and as yet something else.
@@ -64,6 +56,7 @@ class Session:
         self.connection = server.connect(dbname=database, options=options, **user)
         self.process = int(self.connection.info.backend_pid)
         self.close = self.connection.close
+        self.another = partial(Session, server, database)
 
     def do(self, statement: str) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
@@ -89,41 +82,29 @@ class Session:
 
 
 @pytest.fixture(scope="module")
-def server(new_postgres: NewPostgres) -> PostgresServer:
-    return new_postgres(SETTINGS)
-
-
-@pytest.fixture(scope="module")
-def template(server: PostgresServer) -> str:
+def template(postgres: PostgresServer) -> str:
     """Northwind with thirteen orders, so that the outbox is soon compared."""
     name = "northwind"
-    source = Source(port=server.port, database=name, password=server.password)
+    source = Source(port=postgres.port, database=name, password=postgres.password)
     load(source, REPLICATION_PASSWORD)
-    with closing(Session(server, name)) as session:
+    with closing(Session(postgres, name)) as session:
         session.run("delete from orders where order_id > 10260")
     return name
 
 
 @pytest.fixture
-def database(server: PostgresServer, template: str) -> str:
-    """A copy of the test's own."""
+def session(postgres: PostgresServer, template: str) -> Iterator[Session]:
+    """One in a copy of the test's own."""
     name = f"copy_{next(NUMBERS)}"
-    with closing(server.connect()) as connection:
-        connection.autocommit = True
-        connection.cursor().execute(f"create database {name} template {template}")
-    return name
-
-
-@pytest.fixture
-def session(server: PostgresServer, database: str) -> Iterator[Session]:
-    with closing(Session(server, database)) as session:
+    postgres.execute(f"create database {name} template {template}")
+    with closing(Session(postgres, name)) as session:
         yield session
 
 
 @pytest.fixture
-def events(session: Session, database: str) -> Events:
+def events(session: Session) -> Events:
     """Tells operation and order of each change of the outbox since the last call."""
-    slot = f"'{database}'"
+    slot = f"'{session.one('select current_database()')}'"
     session.run(f"select pg_create_logical_replication_slot({slot}, 'test_decoding')")
 
     def changes() -> list[tuple[str, int]]:
@@ -204,10 +185,10 @@ def interleave(
 
 
 def test_outbox_is_right_after_any_two_statements_that_do_not_see_each_other(
-    server: PostgresServer, database: str, session: Session
+    session: Session,
 ) -> None:
     dice = random.Random(2)
-    one, other = (Session(server, database) for _ in range(2))
+    one, other = session.another(), session.another()
     for first, second in itertools.product([*ONE_ROW, *MANY_ROWS], repeat=2):
         # Of both, so that they meet.
         values = {name: dice.choice(choices) for name, choices in VALUES.items()}
@@ -248,31 +229,29 @@ def test_what_would_pass_by_the_triggers_is_refused(session: Session) -> None:
 
 
 def test_connectors_role_reads_and_writes_nothing(
-    server: PostgresServer, database: str
+    postgres: PostgresServer, session: Session
 ) -> None:
     """And no password is in the server's log, which has the statement that sets one."""
     role = {"user": REPLICATION_ROLE, "password": REPLICATION_PASSWORD}
-    with closing(Session(server, database, **role)) as session:
-        assert session.one("select count(*) from cdc_events") > 0
-        for statement in FORBIDDEN:
+    with closing(session.another(**role)) as connectors:
+        assert connectors.one("select count(*) from cdc_events") > 0
+        for statement in read_statements("outbox/forbidden.sql"):
             with pytest.raises(errors.InsufficientPrivilege):
-                session.do(statement)
-            session.connection.rollback()
-    log = server.log.read_text()
+                connectors.do(statement)
+            connectors.connection.rollback()
+    log = postgres.log.read_text()
     assert f'alter role "{REPLICATION_ROLE}" password \'SCRAM-SHA-256$' in log
-    assert server.password not in log
+    assert postgres.password not in log
     assert "sesame" not in log
 
 
-def test_settings_and_rights_of_a_writer_do_not_matter(
-    server: PostgresServer, database: str, session: Session
-) -> None:
+def test_settings_and_rights_of_a_writer_do_not_matter(session: Session) -> None:
     session.run(
         "create role clerk login password 'clerk'",
         "grant usage on schema datalake to clerk",
         "grant select, update on employees to clerk",
     )
-    with closing(Session(server, database, user="clerk", password="clerk")) as clerk:
+    with closing(session.another(user="clerk", password="clerk")) as clerk:
         clerk.run(
             *("set extra_float_digits = -10", "set bytea_output = escape"),
             "set datestyle = 'German'",

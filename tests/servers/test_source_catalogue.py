@@ -11,7 +11,6 @@ import pytest
 
 from cdc_lakehouse.cli import main
 from lab.stack.postgres import PostgresServer
-from tests.servers.conftest import NewPostgres
 from tests.support.project import PROJECT, copy_project
 from tests.support.source_database import Database
 from tests.support.storm import FOLDER
@@ -32,17 +31,14 @@ def script(entry: dict[str, Any], table: str) -> str:
     return "".join([*begins, entry.get("script", "")]).format(table)
 
 
-@pytest.fixture(scope="module")
-def server(new_postgres: NewPostgres) -> PostgresServer:
-    return new_postgres()
-
-
 @pytest.fixture
 def execute(
-    server: PostgresServer, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    postgres: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Execute:
     """Runs statements in a database of the test's own, which commands read."""
-    database = Database(server, request.node.name[:63])
+    database = Database(postgres, request.node.name[:63])
     database.create()
     for variable, value in database.environment().items():
         monkeypatch.setenv(variable, value)

@@ -17,7 +17,7 @@ from lab.stack.northwind import NorthwindStack
 from tests.conftest import NewLake
 from tests.support import types_doc
 from tests.support.lake import Lake
-from tests.support.mariadb import MariaDBStack
+from tests.support.mariadb import MariaDBSource
 from tests.support.project import PROJECT
 from tests.support.records import Row
 from tests.support.types_matrix import MARIADB, POSTGRESQL, PRECISE, Matrix, Type, Value
@@ -125,13 +125,13 @@ def postgresql(
 
 @pytest.fixture(scope="module")
 def mariadb(
-    mariadb_stack: MariaDBStack,
+    mariadb_source: MariaDBSource,
     new_lake: NewLake,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Found]:
     """After the snapshot's build and an increment."""
-    mariadb_stack.create("types", NOT_STRICT, ZERO_DATES)
-    connection = mariadb_stack.server.connect(
+    mariadb_source.create("types", NOT_STRICT, ZERO_DATES)
+    connection = mariadb_source.server.connect(
         database="types", autocommit=True, init_command=NOT_STRICT
     )
     types = MARIADB.types
@@ -144,18 +144,18 @@ def mariadb(
         zero_dates = "types.types.zero_dates"
         folder = tmp_path_factory.mktemp("types") / "project"
         project = types_project(folder, types, topics | {zero_dates: "zero_dates"})
-        mariadb_stack.follow("types")
+        mariadb_source.follow("types")
         lake = new_lake(project=project)
         for listed in ([*topics], [*topics, zero_dates]):
             if zero_dates in listed:
                 tables.change()
                 for statement in CHANGES_OF_MARIADB:
                     cursor.execute(statement)
-            mariadb_stack.wait_until_caught_up()
-            lake.follow(mariadb_stack.bootstrap_servers, *listed)
+            mariadb_source.wait_until_caught_up()
+            lake.follow(mariadb_source.stack.bootstrap_servers, *listed)
             lake.dbt("run")
         yield Found(tables, lake, outcomes_of(types, tables.texts(), lake))
-    mariadb_stack.connect.remove("types")
+    mariadb_source.connect.remove("types")
 
 
 @pytest.fixture

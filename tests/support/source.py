@@ -103,6 +103,22 @@ def differences(
     ]
 
 
+def versions(history: list[Row], *columns: str) -> list[tuple[Any, ...]]:
+    """The versions of a history, in the order of their keys, which are the first column.
+
+    Each has the milliseconds from and until when it was; None where a snapshot's read began
+    it, which does not say since when it was.
+    """
+    history.sort(key=lambda row: (row[columns[0]], row["version_number"]))
+    found = []
+    for row in history:
+        assert row["is_current"] == (row["valid_to"] is None)
+        times = (None if row["op"] == "r" else row["valid_from"], row["valid_to"])
+        milliseconds = (at and round(at.timestamp() * 1000) for at in times)
+        found.append((*(row[name] for name in columns), *milliseconds))
+    return found
+
+
 def silver_differences(
     connection: Any, silver: str, rows: list[Row]
 ) -> list[tuple[Any, ...]]:

@@ -8,8 +8,8 @@ import pytest
 
 from cdc_lakehouse.cli import main
 from examples.pagila.source import RATINGS, UNAVAILABLE, Collection
+from lab.stack.postgres import PostgresServer
 from tests.conftest import NewLake
-from tests.servers.conftest import NewPostgres
 from tests.support.project import PAGILA, new_project
 from tests.support.source_database import Database
 
@@ -19,10 +19,10 @@ Answer = list[tuple[str, ...]]
 
 
 def test_add_writes_the_models(
-    new_postgres: NewPostgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a PostgreSQL with the tables, into a project of ``init``."""
-    source = Database(new_postgres(), "postgres")
+    source = Database(postgres, "postgres")
     with source.cursor() as cursor:
         cursor.execute((PAGILA / "schema.sql").read_text())
     found = source.environment()

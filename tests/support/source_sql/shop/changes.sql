@@ -23,3 +23,29 @@ insert into orders (order_id, customer_id) values ({order}, 'C9');
 update customers set name = 'Söhne {number}' where customer_id = 'C{number}';
 -- A key, and not the wide column.
 update ignore customers set customer_id = 'C{another}' where customer_id = 'C{number}';
+-- A visit, in a second that is known: a clock may step back.
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+insert into visits values ({visit}, {note}) on duplicate key update note = 'd';
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+insert into visits values ({visit} + 1, {note}) on duplicate key update note = {note};
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+insert ignore into visits values ({visit}, {note})
+-- then
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+update visits set note = 'e' where visit_id = {visit};
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+update visits set note = {note} where visit_id between {visit} and {visit} + 3;
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+update visits set note = {note} where visit_id = {visit} + 1;
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+update visits set visit_id = {visitor} where visit_id = {visit};
+set timestamp = unix_timestamp(sysdate()) - {back}
+-- then
+delete from visits where visit_id = {visit};

@@ -36,7 +36,7 @@ create table offers (
     constraint offers_customer foreign key (customer_id)
         references customers (customer_id) on delete cascade
 );
-insert into visits select seq, 'old' from seq_101_to_130;
+insert into visits select seq, 'old' from seq_31_to_60;
 insert into customers select concat('C', seq), concat('Käse ', seq), repeat('n', seq)
     from seq_1_to_60;
 insert into orders (order_id, customer_id, ordered_on, reference)
@@ -45,3 +45,34 @@ insert into orders (order_id, customer_id, ordered_on, reference)
     from seq_1_to_300;
 insert into order_lines select seq, 1 + seq % 7, seq % 5, seq / 8 from seq_1_to_300;
 insert into offers (offer_id, part, customer_id, size) values (1, 2, 'C60', 1.5);
+
+-- What the visits became, and in which second, as triggers see it; without a note where there
+-- is none any more.
+create database kept;
+create table kept.changes (
+    visit_id int, note varchar(10), at bigint, number int auto_increment primary key
+);
+insert into kept.changes (visit_id, note) select * from visits;
+create trigger noted after insert on visits for each row
+    insert into kept.changes (visit_id, note, at)
+    values (new.visit_id, new.note, unix_timestamp());
+create trigger removed after delete on visits for each row
+    insert into kept.changes (visit_id, at) values (old.visit_id, unix_timestamp());
+create trigger changed after update on visits for each row
+    insert into kept.changes (visit_id, note, at)
+    select old.visit_id, null, unix_timestamp() from dual where new.visit_id <> old.visit_id
+    union all
+    select new.visit_id, new.note, unix_timestamp() from dual
+    where new.visit_id <> old.visit_id or new.note <> old.note;
+-- No version begins after the next one.
+create view kept.versions as
+with begun as (
+    select visit_id, note, number, if(at is null, null, 1000 * min(at) over (
+        partition by visit_id order by number rows between current row and unbounded following
+    )) as valid_from
+    from kept.changes
+), ended as (
+    select *, lead(valid_from) over (partition by visit_id order by number) as valid_to
+    from begun
+)
+select * from ended where note is not null;
