@@ -18,7 +18,6 @@ import pytest
 from cdc_lakehouse.serving.api.engines import answer_here, literal
 from cdc_lakehouse.serving.api.questions import questions_of
 from cdc_lakehouse.serving.dashboard.content import OPTIONAL
-from cdc_lakehouse.serving.gold import KEYS as GOLD
 from cdc_lakehouse.serving.manifest import Manifest
 from cdc_lakehouse.spark.settings import hudi_version
 from lab.demo.landing import land
@@ -28,7 +27,7 @@ from tests.support.aws import Aws, rows
 from tests.support.commands import run
 from tests.support.lake import TOPICS_FILE
 from tests.support.project import PROJECT, expected_revenue, parse
-from tests.support.source import QUESTIONS, answers, gold_rows
+from tests.support.source import GOLD, QUESTIONS, answers, gold_rows
 from tests.support.tables import SMALL_LAKE, Tables
 from tests.support.trino_server import Trino
 
@@ -212,8 +211,8 @@ def assert_equal_to_source(lake: Lake, trino: Trino) -> None:
             found = trino.table(f"lake_gold.{table}")
             assert gold_rows(found, table) == expected[table], table
         with connection.cursor() as cursor:
-            for file in ("_items", "items_as_silver"):
-                cursor.execute((QUESTIONS / f"{file}.sql").read_text())
+            cursor.execute((QUESTIONS / "_items.sql").read_text())
+            cursor.execute("create schema lake_gold")
             for table in GOLD:
                 question = (QUESTIONS / f"{table}.sql").read_text()
                 cursor.execute(f"create table lake_gold.{table} as {question}")

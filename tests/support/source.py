@@ -8,11 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cdc_lakehouse.serving.gold import KEYS as GOLD
+from cdc_lakehouse.serving.gold import KEYS
 from tests.support.project import PROJECT
 from tests.support.records import Row
 
 QUESTIONS = Path(__file__).parent / "source_sql"
+# Gold's tables, and the key of each.
+GOLD = {**KEYS, "order_items": "order_item_id"}
 TOPICS_FILE = PROJECT / "topics.toml"
 
 # Each silver table, with the source table and the columns of its key.
@@ -42,7 +44,7 @@ JSON_COLUMNS = {
 Rows = dict[tuple[Any, ...], Row]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A value without the differences that mean nothing: scale, padding, zone."""
     if isinstance(value, float):
         return Decimal(str(value)).normalize()
@@ -76,7 +78,7 @@ def live_rows(
         {
             name: json.loads(row[name])
             if name in json_columns and row[name] is not None
-            else _plain(row[name])
+            else plain(row[name])
             for name in columns or row
         }
         for row in rows

@@ -81,6 +81,18 @@ def test_only_staging_reads_a_source(whole: dict[str, Any], models: list[Node]) 
     assert {read for layer, read in reads if layer == "gold"} <= {"silver", "gold"}
 
 
+def test_analyses_read_gold_alone(manifest: dict[str, Any]) -> None:
+    """As analysts may read no other table (``docs/aws.md``); those of the past are off."""
+    nodes = manifest["nodes"]
+    read = {
+        nodes[parent]["schema"]
+        for node in nodes.values()
+        if node["resource_type"] == "analysis"
+        for parent in node["depends_on"]["nodes"]
+    }
+    assert read == {"gold"}
+
+
 def test_unique_key_is_tested(whole: dict[str, Any], models: list[Node]) -> None:
     tested = {
         (test["attached_node"], test["column_name"], test["test_metadata"]["name"])
