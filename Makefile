@@ -76,8 +76,10 @@ nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12
 
 lint: lint-dbt lint-sql lint-python lint-aws ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 
+# Macros' files are Jinja, which decides their indentation and the length of their lines.
 lint-sql: setup
 	@sqlfluff lint --disable-progress-bar models analyses tests/dbt examples/*/models examples/*/analyses examples/*/tests
+	@sqlfluff lint --disable-progress-bar --exclude-rules layout.indent,layout.long_lines macros
 
 lint-python: setup
 	@ruff check . && ruff format --check .
