@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Collection, Iterator
-from contextlib import closing
+from contextlib import chdir, closing
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from cdc_lakehouse.serving.api.engines import answer_here
+from cdc_lakehouse.serving.api.questions import questions_of
+from cdc_lakehouse.serving.manifest import Manifest
 from examples.tickit.gold import KEYS as GOLD
 from examples.tickit.source.generator import Tickit
 from examples.tickit.source.stack import (
@@ -21,7 +24,7 @@ from examples.tickit.source.stack import (
 from lab.stack.mariadb import statements
 from tests.support.lake import Lake
 from tests.support.required import required
-from tests.support.source import Rows, asked, live_rows
+from tests.support.source import Rows, asked, live_rows, plain
 
 pytestmark = pytest.mark.thorough
 
@@ -107,10 +110,47 @@ def rows_of(lake: Lake, table: str, key: str, columns: Collection[str] = ()) -> 
     return live_rows(lake.rows(table), key, columns=columns)
 
 
+def assert_questions_are_answered(stack: TickitStack, lake: Lake, manifest: Path) -> None:
+    """The seventeen of ``analyses/``, as the API asks them and as PostgreSQL answers them.
+
+    The database is that of ``expected``.
+    """
+    by_key = {f"analyses/{name.removeprefix('tickit_')}" for name, _ in SILVER.values()}
+    answered: list[str] = []
+    with (
+        chdir(PROJECT),
+        closing(stack.postgres.connect(dbname="answers")) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("create schema lake_silver")
+        for name, tables in TABLES.items():
+            for table in tables:
+                view = f"lake_silver.{SILVER[table][0]}"
+                text = f"select *, false as is_deleted from {name}.{table}"
+                cursor.execute(f"create view {view} as {text}")
+        for question in questions_of(Manifest.read(manifest), lake.root, "lake", print):
+            if question.path.startswith("gold/"):
+                continue
+            cursor.execute(question.sql)
+            rows = [[*map(plain, row)] for row in cursor]
+            asked = {question.path: question.statement((), (), 0, len(rows) + 1)}
+            expected = {question.path: rows}
+            if question.path in by_key:
+                path = f"{question.path}?{question.columns[0].name}="
+                key = (question.columns[0].name, "", rows[-1][0])
+                asked[path] = question.statement([key], (), 0, 2)
+                expected[path] = rows[-1:]
+            for path, statement in asked.items():
+                found = answer_here(lake.root, question, statement, 60)
+                assert [[*map(plain, row)] for row in found] == expected[path] != [], path
+            answered += asked
+    assert len(answered) == 17
+
+
 def build(stack: TickitStack, lake: Lake) -> tuple[int, str]:
     """Bring what Kafka has to gold: how many events there were, and dbt's warnings.
 
-    Every table then has the sources' rows.
+    Every table then has the sources' rows, and the questions the sources' answers.
     """
     done = lake.ingest_kafka(
         *("--bootstrap-servers", stack.bootstrap_servers),
@@ -118,13 +158,14 @@ def build(stack: TickitStack, lake: Lake) -> tuple[int, str]:
         *("--topics", str(PROJECT / "topics.toml"), "--topic", *TOPICS),
     )
     assert (done.code, done.counts[2]) == (0, 0), done.err
-    said = lake.dbt("build", project=PROJECT)["said"]
+    built = lake.dbt("build", project=PROJECT)
     keys = {f"silver.{name}": key for name, key in SILVER.values()}
     keys |= {f"gold.{table}": key for table, key in GOLD.items()}
     for table, rows in expected(stack).items():
         columns = next(iter(rows.values())).keys()
         assert rows_of(lake, table, keys[table], columns) == rows, table
-    return done.counts[1], " ".join(said)
+    assert_questions_are_answered(stack, lake, Path(built["target"], "manifest.json"))
+    return done.counts[1], " ".join(built["said"])
 
 
 def test_three_sources_are_joined_in_one_lake(stack: TickitStack, lake: Lake) -> None:
