@@ -1,8 +1,10 @@
-"""Avro as producers and sinks write it, by the specification, without a library."""
+"""Avro as producers and sinks write it."""
 
-import json
+import io
 import struct
 from typing import Any
+
+import fastavro
 
 SYNC = b"sync of sixteen!"
 Schema = Any
@@ -10,74 +12,9 @@ Schema = Any
 
 def encode(schema: Schema, value: Any) -> bytes:
     """A value in Avro's binary encoding."""
-    return _encode(schema, value, {})
-
-
-def _encode(schema: Schema, value: Any, known: dict[str, Schema]) -> bytes:
-    """The same; a type is known by its name from where it stands first."""
-    if isinstance(schema, list):
-        place = schema.index("null") if value is None else _branch(schema)
-        for each in schema:
-            _note(each, known)
-        return long(place) + _encode(schema[place], value, known)
-    # Debezium names a type with its namespace, where it stands again.
-    if isinstance(schema, str) and (name := schema.rpartition(".")[2]) in known:
-        return _encode(known[name], value, known)
-    _note(schema, known)
-    kind = schema["type"] if isinstance(schema, dict) else schema
-    if isinstance(kind, dict | list):
-        return _encode(kind, value, known)
-    if kind == "null":
-        return b""
-    if kind == "boolean":
-        return b"\1" if value else b"\0"
-    if kind in ("int", "long"):
-        return long(value)
-    if kind == "float":
-        return struct.pack("<f", value)
-    if kind == "double":
-        return struct.pack("<d", value)
-    if kind in ("bytes", "string"):
-        content = value.encode() if isinstance(value, str) else value
-        return long(len(content)) + content
-    if kind == "enum":
-        return long(schema["symbols"].index(value))
-    if kind == "array":
-        items = [_encode(schema["items"], each, known) for each in value]
-        return _blocks(items)
-    if kind == "map":
-        return _blocks(
-            [
-                _encode("string", key, known) + _encode(schema["values"], each, known)
-                for key, each in value.items()
-            ]
-        )
-    assert kind == "record", schema
-    return b"".join(
-        _encode(each["type"], value[each["name"]], known) for each in schema["fields"]
-    )
-
-
-def _note(schema: Schema, known: dict[str, Schema]) -> None:
-    if isinstance(schema, dict) and "name" in schema:
-        known[schema["name"]] = schema
-
-
-def _blocks(items: list[bytes]) -> bytes:
-    return (long(len(items)) + b"".join(items) if items else b"") + long(0)
-
-
-def long(number: int) -> bytes:
-    """A number in zig-zag, seven bits a byte."""
-    left, found = (number << 1) ^ (number >> 63), b""
-    while left > 0x7F:
-        found += bytes([left & 0x7F | 0x80])
-        left >>= 7
-    return found + bytes([left])
-
-
-def _branch(union: list[Schema]) -> int:
-    return next(place for place, each in enumerate(union) if each != "null")
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, value)
+    return stream.getvalue()
 
 
 def confluent(number: int, content: bytes) -> bytes:
@@ -91,11 +28,10 @@ def apicurio(number: int, content: bytes) -> bytes:
 
 
 def container(schema: Schema, rows: list[Any]) -> bytes:
-    """A container file of one block, without compression."""
-    metadata = {"avro.schema": json.dumps(schema), "avro.codec": "null"}
-    header = encode({"type": "map", "values": "bytes"}, metadata)
-    block = b"".join(encode(schema, row) for row in rows)
-    return b"Obj\1" + header + SYNC + long(len(rows)) + long(len(block)) + block + SYNC
+    """A container file, without compression."""
+    stream = io.BytesIO()
+    fastavro.writer(stream, schema, rows, sync_marker=SYNC)
+    return stream.getvalue()
 
 
 def schema_of(name: str, values: list[Any]) -> Schema:

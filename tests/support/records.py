@@ -1,5 +1,6 @@
 """Kafka records as the S3 sink writes them, and Debezium's events in them."""
 
+import json
 from typing import Any
 
 TOPIC = "demo.datalake.cdc_events"
@@ -8,6 +9,11 @@ START_MS = 1_767_225_600_000  # 2026-01-01 in UTC
 
 Record = dict[str, Any]
 Row = dict[str, Any]
+
+
+def compact(value: Any) -> str:
+    """JSON as Connect writes it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def record(
