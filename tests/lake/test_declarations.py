@@ -1,8 +1,16 @@
-"""What a staging model may declare (``declarations.toml``), in a table of many columns."""
+"""What a staging model may declare (``declarations.toml``), in a table of many columns.
 
+And a value in each form that a connector has for it.
+"""
+
+import base64
+import json
+import re
 import tomllib
+import uuid
 from datetime import datetime
-from hashlib import sha256
+from decimal import Decimal
+from hashlib import md5, sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +19,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.records import Record, Row, envelope, flattened, record
+from tests.support.records import Record, Row, compact, envelope, flattened, record
 from tests.support.small_project import (
     set_columns,
     small_project,
@@ -21,12 +29,31 @@ from tests.support.small_project import (
 
 DECLARED = tomllib.loads(Path(__file__).with_name("declarations.toml").read_text())
 MANY = {f"an_attribute_with_a_long_name_{number}": "string" for number in range(60)}
+# What the connector sends for a value that it lacks, and its bytes as Java has them.
+PLACEHOLDER = """it's "né\\\\" sent"""
+BYTES = [byte - 256 if byte > 127 else byte for byte in PLACEHOLDER.encode()]
+BASE64 = base64.b64encode(PLACEHOLDER.encode()).decode()
+UUID = str(uuid.UUID(bytes=md5(PLACEHOLDER.encode()).digest(), version=3))
+
+
+# For each kind of column a value, and what is sent where it did not change.
+UNSENT: dict[str, tuple[Any, Any]] = {
+    "name": ("a", PLACEHOLDER),
+    "blob": ("AP8=", BASE64),
+    "blobs": (["AP8="], [BASE64]),
+    "tags": (["a"], [PLACEHOLDER]),
+    "ids": ([1, 2], BYTES),
+    "refs": (["a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"], [UUID]),
+    "attributes": ('{"a":"1"}', compact({PLACEHOLDER: PLACEHOLDER})),
+    "properties": ({"a": "1"}, {PLACEHOLDER: PLACEHOLDER}),
+}
+FULL = {"prices": ["1.5"]}  # of a type whose form is null
 COLUMNS: dict[str, str] = DECLARED["columns"] | MANY
 SOURCE_NAMES: dict[str, str] = DECLARED["source_names"]
-IGNORED: list[str] = DECLARED["ignored_fields"]
 Built = tuple[Lake, list[list[str]]]
-# What the connector of this table sends for a value that it does not know.
-VARIABLES = ("--vars", "{cdc_lakehouse_unavailable_value: not sent}")
+VARIABLES = ("--vars", json.dumps({"cdc_lakehouse_unavailable_value": PLACEHOLDER}))
+# What ``declarations.toml`` calls some values.
+SAID = {"null": None, "not sent": PLACEHOLDER}
 
 
 def event(
@@ -35,11 +62,50 @@ def event(
     if not isinstance(key, dict):
         key = {"Order Id": key}
     if row is not None:
-        row = {name: None if value == "null" else value for name, value in row.items()}
+        row = {n: SAID.get(v, v) if isinstance(v, str) else v for n, v in row.items()}
     if form:
         brought = None if row is None else key | row
         return record(key, envelope(op, brought, lsn or at), at)
     return record(key, flattened(op, key | (row or {}), lsn or at), at)
+
+
+# JSON's numbers, of more digits than a double has, beside strings that look like them.
+GROSS = "-12345678901234567890.1234567891"
+PROPERTIES = '{"x":0.30000000000000004,"y":[1e400,"a,1.2345678901234567"]}'
+NAME = '"1,1.2345678901234567",'
+NUMBERS = {
+    "amount": 1234,
+    "gross": f"<{GROSS}>",
+    "properties": f"<{PROPERTIES}>",
+    "name": NAME,
+    "tags": f"<{GROSS}>",
+}
+
+
+def exact(event: Record | Row) -> str:
+    """The line of a record whose texts in angle brackets are JSON."""
+    line = json.dumps(event)
+    return re.sub(r'"<(.*?)>"', lambda found: json.loads(f'"{found[1]}"'), line)
+
+
+# The events of the orders from 40 on.
+EVENTS_OF_FORMS: list[list[Record | str]] = [
+    [
+        event(60, "c", 40, {name: sent for name, (sent, _) in UNSENT.items()} | FULL),
+        event(61, "c", 41, FULL),
+        # In a value that the sink nested, in Debezium's envelope, in a text.
+        exact(event(62, "c", 42, NUMBERS)),
+        exact(event(63, "c", 43, NUMBERS, form="envelope")),
+        record({}, exact(event(64, "c", 44, NUMBERS)["value"]), 64),
+        # The key alone, in Kafka's.
+        exact(event(65, "d", {"gross": f"<{GROSS}>"}, form="envelope")),
+        event(66, "c", 45, DECLARED["texts"]),
+    ],
+    [
+        event(67, "u", 40, {n: sent for n, (_, sent) in UNSENT.items()} | {"prices": None}),
+        event(68, "u", 41, {"prices": [PLACEHOLDER]}),
+    ],
+]
 
 
 def renamed(names: dict[str, Any]) -> dict[str, Any]:
@@ -47,41 +113,54 @@ def renamed(names: dict[str, Any]) -> dict[str, Any]:
     return {"order_ref" if name == "order_id" else name: names[name] for name in names}
 
 
+def fields_of(meta: dict[str, Any]) -> set[str]:
+    """The fields of events that a model's columns have their values of."""
+    names = meta["source_names"]
+    given = [names.get(column, column) for column in meta["columns"]]
+    return {n for each in given for n in ([each] if isinstance(each, str) else each)}
+
+
 @pytest.fixture(scope="module")
 def built(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """The table, the same by its key's hash, and with columns that were renamed.
+    """The table, the same by its key's hash, and with other columns.
 
     After two builds, with what each warned of.
     """
     project = small_project(tmp_path_factory.mktemp("declarations") / "project")
-    old_names = ["id", "old_topic", "oldest"]
-    names = {"source_names": SOURCE_NAMES, "ignored_fields": IGNORED + old_names}
-    set_columns(project, COLUMNS, **names)
     by_hash = renamed(COLUMNS) | {"order_ref": "string hashed"}
-    meta = names | {"key": "order_ref", "columns": by_hash}
-    meta["source_names"] = renamed(SOURCE_NAMES)
-    write_staging(project, "stg_orders_by_hash", meta)
-    others = COLUMNS.keys() - DECLARED["renamed"]["columns"].keys()
-    fields = IGNORED + [SOURCE_NAMES.get(name, name) for name in sorted(others)]
-    meta = {"key": "order_id", "ignored_fields": fields} | DECLARED["renamed"]
-    write_staging(project, "stg_renamed", meta)
-    for name, key in (("orders_by_hash", "order_ref"), ("renamed", "order_id")):
+    metas = DECLARED["others"] | {
+        "orders": {"key": "order_id", "columns": COLUMNS},
+        "orders_by_hash": {"key": "order_ref", "columns": by_hash},
+    }
+    metas["orders"]["source_names"] = SOURCE_NAMES
+    metas["orders_by_hash"]["source_names"] = renamed(SOURCE_NAMES)
+    fields = {*DECLARED["ignored_fields"]}.union(*map(fields_of, metas.values()))
+    for name, meta in metas.items():
+        ignored = {"ignored_fields": sorted(fields - fields_of(meta))}
+        write_staging(project, f"stg_{name}", meta | ignored)
+    tables = {"orders_by_hash": "order_ref", "renamed": "order_id", "forms": "order_id"}
+    for name, key in tables.items():
         rows = f"{{{{ current_rows(ref('stg_{name}')) }}}}"
         write_model(project, f"silver/{name}", rows, unique_key=key)
     lake = new_lake(project=project)
     return lake, [
         [
             text
-            for text in lake.build([event(**each) for each in batch], *VARIABLES)
+            for text in lake.build([*(event(**each) for each in batch), *forms], *VARIABLES)
             if "Configuration paths" not in text
         ]
-        for batch in DECLARED["batches"].values()
+        for batch, forms in zip(DECLARED["batches"].values(), EVENTS_OF_FORMS, strict=True)
     ]
 
 
 @pytest.fixture(scope="module")
 def rows(built: Built) -> dict[int, Row]:
     return {row["order_id"]: row for row in built[0].rows("silver.orders")}
+
+
+@pytest.fixture(scope="module")
+def forms(built: Built) -> dict[int, Row]:
+    return {row["order_id"]: row for row in built[0].rows("silver.forms")}
 
 
 def test_row_is_as_declared(rows: dict[int, Row], snapshot: SnapshotAssertion) -> None:
@@ -101,7 +180,7 @@ def test_row_is_as_declared(rows: dict[int, Row], snapshot: SnapshotAssertion) -
 def test_renamed_column_has_the_values_of_its_old_names(built: Built) -> None:
     """Of an event that has two of them, the newest one's; the key's, too."""
     rows = {row["order_id"]: row for row in built[0].rows("silver.renamed")}
-    assert rows.keys() == {*range(16), *range(30, 34)}
+    assert rows.keys() == {*range(16), *range(30, 34), *range(40, 46)}
     found = {key: (rows[key]["op"], rows[key]["topic_name"]) for key in range(30, 34)}
     assert found == {30: ("u", "kept"), 31: ("u", None), 32: ("d", None), 33: ("d", None)}
 
@@ -109,7 +188,7 @@ def test_renamed_column_has_the_values_of_its_old_names(built: Built) -> None:
 def test_event_without_a_key_has_no_row(built: Built, rows: dict[int, Row]) -> None:
     """A delete that brings no row and no key, or one that is made up."""
     assert built[1] == [[], []]
-    assert rows.keys() == {*range(16), 30, 31, 32}
+    assert rows.keys() == {*range(16), 30, 31, 32, *range(40, 46)}
     rejected = built[0].sql(
         "select kafka_offset, rejection from staging.stg_orders"
         " where rejection is not null and kafka_offset < 30"
@@ -162,6 +241,57 @@ def test_full_refresh_gives_the_hashes_that_the_increments_gave(built: Built) ->
     before = live()
     built[0].dbt("run", "--full-refresh", *VARIABLES)
     assert live() == before
+
+
+def test_unavailable_value_is_recognised_in_each_form(forms: dict[int, Row]) -> None:
+    row = forms[40]
+    assert {name: row[name] for name in UNSENT} == {
+        name: value if isinstance(value, str) else compact(value)
+        for name, (value, _) in UNSENT.items()
+    }
+    assert [value["column_name"] for value in row["carried_columns"]] == list(UNSENT)
+
+
+def test_null_of_a_source_with_the_full_identity_is_null(forms: dict[int, Row]) -> None:
+    """A value that it left out after all is named."""
+    found = {key: (forms[key]["prices"], forms[key]["untyped_columns"]) for key in (40, 41)}
+    assert found == {40: (None, []), 41: (None, ["prices"])}
+
+
+def test_json_number_is_neither_rounded_nor_taken_for_base64(
+    built: Built, forms: dict[int, Row]
+) -> None:
+    expected = (Decimal(GROSS), GROSS, PROPERTIES, NAME, None, ["amount"])
+    for key in (42, 43, 44):
+        names = ("gross", "tags", "properties", "name", "amount", "untyped_columns")
+        assert tuple(forms[key][name] for name in names) == expected
+    rejections = built[0].sql(
+        "select rejection from staging.stg_orders_by_amount"
+        " where kafka_offset between 62 and 64"
+    )
+    assert rejections == [["amount: '1234' is no decimal(10,2) base64"]] * 3
+
+
+def test_number_of_a_kafka_key_is_not_rounded(built: Built) -> None:
+    ((gross, is_deleted),) = built[0].sql(
+        "select gross, is_deleted from staging.stg_orders_by_gross where kafka_offset = 65"
+    )
+    assert (Decimal(gross), is_deleted) == (Decimal(GROSS), "True")
+
+
+def test_text_of_digits_may_be_base64(built: Built, forms: dict[int, Row]) -> None:
+    assert forms[45]["amount"] == Decimal("-26588.24")
+    found = built[0].sql(
+        "select order_ref, rejection from staging.stg_orders_by_amount"
+        " where kafka_offset = 66"
+    )
+    assert found == [[r"45-\-26588.24", "None"]]
+
+
+def test_dates_and_times_may_be_iso_texts(forms: dict[int, Row]) -> None:
+    """Of `time.precision.mode=isostring`."""
+    found = [str(forms[45][name]) for name in ("signed_on", "paid_at")]
+    assert found == ["2024-02-29", "2024-02-29 23:59:59+00:00"]
 
 
 @pytest.mark.thorough
