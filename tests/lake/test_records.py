@@ -4,6 +4,7 @@ All records are parsed in a few jobs, without a table (``tests.support.parser``)
 writes the worst of them.
 """
 
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from tests.support.bad_records import (
 )
 from tests.support.lake import TOPICS_FILE, Lake
 from tests.support.parser import KafkaRecord, Text, classify, decode
-from tests.support.records import TOPIC, Row, envelope, flattened, record
+from tests.support.records import START_MS, TOPIC, Row, envelope, flattened, record
 
 KEY = {"order_id": 1}
 ROW = {"order_id": 1, "customer_id": "ALFKI", "employee": '{"a": "Käse \\"x\\""}'}
@@ -40,14 +41,6 @@ MILLISECOND = 1_767_225_600_123
 ELSEWHERE = {"topic": "demo.datalake.customers", "partition": 3, "offset": 9}
 FORMS = {"flattened": flattened, "envelope": envelope}
 TEXTS = tomllib.loads(Path(__file__).with_name("records.toml").read_text())
-PLACES_OF_A_TIME = (
-    '{"__op":"c","__lsn":1,"__source_ts_ms":TIME}',
-    '{"op":"c","source":{"lsn":1,"ts_ms":TIME}}',
-    sink(EVENT, f'{{"topic":"{TOPIC}","offset":1,"timestamp":TIME}}'),
-)
-HEARTBEATS = "__debezium-heartbeat.demo"
-TRANSACTION = {"id": "571:53195829", "ts_ms": 1}
-BEGIN, END = (TRANSACTION | {"status": status} for status in ("BEGIN", "END"))
 
 
 def wrapped(value: Any) -> dict[str, Any]:
@@ -61,15 +54,6 @@ NAMED: dict[str, Any] = {
     "flattened update without an LSN": flattened("u", ROW, None),
     "envelope of a delete without an LSN": envelope("d", ROW, None),
     "unlisted topic": record(KEY, FLAT, 1, "a.b.c"),
-    # What is skipped.
-    "tombstone": record(KEY, None, 1),
-    "heartbeat": record({"serverName": "demo"}, {"ts_ms": 1}, 2, HEARTBEATS),
-    "heartbeat of another topic": record(KEY, {"ts_ms": 1}, 6),
-    "heartbeat with a schema": record(
-        wrapped({"serverName": "demo"}), wrapped({"ts_ms": 1}), 3, HEARTBEATS
-    ),
-    "begin": record({"id": "571:53195829"}, BEGIN | {"event_count": None}, 4, "t"),
-    "end": record({"id": "571:53195829"}, END | {"event_count": 2}, 5, "t"),
 }
 
 
@@ -90,6 +74,7 @@ def named() -> Iterator[tuple[str, str]]:
         yield f"{form} of another table", line(make("c", ROW, 1, table="heartbeat"))
     for name, each in NAMED.items():
         yield name, line(each)
+    yield from TEXTS["skipped"].items()
     for number, text in enumerate((FLAT_TEXT[:60], FLAT_TEXT[:-1])):
         yield f"truncated {number}", text
     for between in ("", ", "):
@@ -100,9 +85,10 @@ def named() -> Iterator[tuple[str, str]]:
         yield f"value {value}", sink(value)
     for place in TEXTS["places"]:
         yield place, sink(EVENT, f'{{"topic":"{TOPIC}",{place}}}')
-    for text in PLACES_OF_A_TIME:
-        for time in map(str, TEXTS["times"]):
-            yield text.replace("TIME", time), text.replace("TIME", time)
+    for place in TEXTS["places of a time"]:
+        for time in TEXTS["times"]:
+            text = place.replace("TIME", str(time))
+            yield text, text
 
 
 FLAT_TEXT = line(FLAT)
@@ -125,28 +111,7 @@ def test_record(lake: Lake, snapshot: SnapshotAssertion) -> None:
     assert found == snapshot
 
 
-def test_record_without_a_topic(lake: Lake) -> None:
-    [row] = classify(lake, [line(FLAT)], topic=None)
-    assert row is not None
-    assert row["destination"] == "rejected_events"
-    assert row["reason"] == "no topic: the record names none, and --topic was not given"
-
-
-OF_A_TOPIC: dict[str, tuple[str, str | None, bool]] = {
-    "the name's last part": ("demo.datalake.orders", "orders", True),
-    "characters that a topic cannot have": ("demo.public.weird-n_me", "weird-näme", True),
-    "a point in the table's name": ("demo.public.a.b", "a.b", True),
-    "another table": ("demo.datalake.orders", "reorders", False),
-    "a part of the name": ("demo.datalake.my_orders", "orders", False),
-    "a name that says nothing": ("orders-topic", "anything", True),
-    "listed": ("demo.public.routed", "shard_1", True),
-    "listed by a pattern": ("demo.public.routed", "orders_2026_01", True),
-    "listed with its schema": ("demo.public.routed", "items", True),
-    "listed of another schema": ("demo.public.routed", "lines", False),
-    "not listed": ("demo.public.routed", "routed", False),
-    "none that an event names": ("demo.datalake.orders", None, True),
-    "characters as numbers": ("demo.public.my_u005forders", "my_orders", True),
-}
+OF_A_TOPIC: dict[str, tuple[str, str, bool]] = TEXTS["of_a_topic"]
 
 
 def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
@@ -154,7 +119,7 @@ def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
     tables = {topic: "cdc_events" for topic, _, _ in OF_A_TOPIC.values()}
     topics = Topics(tables, epochs={}, source_tables={"demo.public.routed": listed})
     records = [
-        line(record(KEY, flattened("c", ROW, 1) | {"__table": table}, 1, topic=topic))
+        line(record(KEY, FLAT | {"__table": table or None}, 1, topic=topic))
         for topic, table, _ in OF_A_TOPIC.values()
     ]
     rows = classify(lake, records, topics=topics)
@@ -164,10 +129,57 @@ def test_topic_carries_events_of_its_own_tables(lake: Lake) -> None:
     }
 
 
-def test_reason_has_a_length_that_can_be_printed(lake: Lake) -> None:
-    [row] = classify(lake, [f'{{"__op":"{"x" * 10_000}","__lsn":1}}'])
-    assert row is not None
-    assert len(row["reason"]) < 200
+# Positions
+
+# Operations and the `source` of events as Debezium's pages on each connector document it,
+# without what the ingest does not read; those that are rejected are changed in one way:
+# https://debezium.io/documentation/reference/stable/connectors/
+POSITIONS: dict[str, list[tuple[str, Row]]] = json.loads(
+    Path(__file__).with_name("positions.json").read_text()
+)
+NAMINGS = ("envelope", "names", "source_names")
+
+
+def change(op: str, source: Row, form: str) -> Row:
+    """A change in Debezium's envelope, or flattened with either way to name its fields."""
+    if form == "envelope":
+        where = {**source, "ts_ms": START_MS, "table": "cdc_events"}
+        return envelope(op, {"id": 1}, None) | {"source": where}
+    prefix = "__" if form == "names" else "__source_"
+    return {
+        "id": 1,
+        "__op": op,
+        "__table": "cdc_events",
+        "__source_ts_ms": START_MS,
+        **{f"{prefix}{name}": value for name, value in source.items()},
+    }
+
+
+@pytest.mark.parametrize("kind", POSITIONS)
+def test_position_of_a_connector(
+    kind: str, lake: Lake, snapshot: SnapshotAssertion
+) -> None:
+    """Or the reason why an event has none, the same in each form."""
+    texts = [
+        json.dumps(change(*case, form)) for form in NAMINGS for case in POSITIONS[kind]
+    ]
+    names = ("destination", "reason", "op", "source_table", "source_position", "source_lsn")
+    found = []
+    for row in classify(lake, texts):
+        assert row is not None
+        found.append({name: row[name] for name in names if row[name] is not None})
+    count = len(POSITIONS[kind])
+    assert found == found[:count] * len(NAMINGS)
+    cases = [f"{op} {json.dumps(source)}" for op, source in POSITIONS[kind]]
+    assert dict(zip(cases, found[:count], strict=True)) == snapshot
+
+    # Of one width, they sort as the numbers in them do.
+    widths = {
+        (source["connector"], len(row["source_position"]))
+        for (_, source), row in zip(POSITIONS[kind], found[:count], strict=True)
+        if "source_position" in row
+    }
+    assert len(widths) == len({connector for connector, _ in widths}) > 0
 
 
 @pytest.mark.xfail(

@@ -37,7 +37,7 @@ JUDGES = [lane for lane in LANES if lane.name in ("everything", "mixed", "compos
 TESTS = {
     "backfill": ("row_history", "decisions", "complete_snapshots"),
     "overrides": ("decisions", "complete_snapshots"),
-    "events": ("declarations", "positions"),
+    "events": ("declarations", "records"),
     "materializations": ("materializations", "row_history"),
     "operations": ("operations",),
     "run": ("run_start", "materializations"),

@@ -7,34 +7,13 @@ never taken, a condition less, a value that is null. Comments and messages are l
 
 import random
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# What a word, alone or after spaces, is taken for.
-WORDS = {
-    r" is not null\b": " is null",
-    r" is null\b": " is not null",
-    r"\bnot (?!null\b|matched\b)": "",
-    r"(?<=\s)and(?=\s)": "or",
-    r"(?<=\s)or(?=\s)": "and",
-    r" < ": " <= ",
-    r" <= ": " < ",
-    r" > ": " >= ",
-    r" >= ": " > ",
-    r" <> ": " = ",
-    r" = ": " <> ",
-    r"\bmin(?=\(|_by\()": "max",
-    r"\bmax(?=\(|_by\()": "min",
-    r"\bleast\(": "greatest(",
-    r"\bgreatest\(": "least(",
-    r"(?<= )asc\b": "desc",
-    r"(?<= )desc\b": "asc",
-    r"\bdistinct ": "",
-    r"\bleft outer join\b": "inner join",
-    r"\bleft anti\b": "left semi",
-    r"\bleft semi\b": "left anti",
-}
+_file = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+WORDS: dict[str, str] = _file["words"]
 CONDITION_LESS = re.compile(r"^ *(?:and|or) .*\n", re.MULTILINE)
 JINJA_IF = re.compile(r"(\{%-? (?:el)?if )(.+?)( -?%\})", re.DOTALL)
 VALUE = re.compile(
