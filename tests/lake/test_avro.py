@@ -136,8 +136,8 @@ def test_what_cannot_be_decoded_is_rejected_with_its_bytes(
 
 def test_ids_of_apicurio(lake: Lake, registry: FakeRegistry) -> None:
     """Eight bytes and a header, with its own interface; the same number is two schemas."""
-    registry.add_apicurio("globalId", 3, OLD)
-    registry.add_apicurio("contentId", 3, NEW)
+    registry.add_apicurio("ids/globalIds/3", OLD)
+    registry.add_apicurio("ids/contentIds/3", NEW)
     rows = decode(
         lake,
         [

@@ -31,13 +31,9 @@ class FakeRegistry(ThreadingHTTPServer):
         self.answers[f"/schemas/ids/{number}"] = (200, content)
 
     def add_apicurio(
-        self, kind: str, number: int, schema: Any, references: list[Any] | None = None
+        self, path: str, schema: Any, references: list[Any] | None = None
     ) -> None:
         """Have a schema by Apicurio's own interface."""
-        self.add_path(f"ids/{kind}s/{number}", schema, references)
-
-    def add_path(self, path: str, schema: Any, references: list[Any] | None = None) -> None:
-        """The same at a path of that interface."""
         place = f"/apis/registry/v2/{path}"
         self.answers[place] = (200, json.dumps(schema))
         self.answers[f"{place}/references"] = (200, references or [])

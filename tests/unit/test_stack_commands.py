@@ -3,14 +3,13 @@
 Nothing that is not ours is ever removed; what lacks rights is named in one line.
 """
 
-import os
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -19,22 +18,19 @@ from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.spark.metastore import is_prepared, prepare
 from cdc_lakehouse.storage.folders import (
     LEAST_ROOM,
-    NOTES,
     claim,
     clear,
     make_elsewhere,
-    note_own,
     require_room,
 )
 from lab.demo import live
-from lab.stack import downloads, jars, postgres
+from lab.stack import downloads
 from lab.stack.__main__ import main
 from lab.stack.downloads import download_once
 from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import find_binaries
-from lab.stack.stack import FINISHED, UNFINISHED
+from lab.stack.stack import UNFINISHED
 from tests.support.project import PROJECT
-from tests.support.required import require_program
 from tests.support.rights import run_bound
 from tests.unit.conftest import Cli
 
@@ -45,13 +41,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     lake = tmp_path / "lake(1)"  # a shell needs it quoted
     monkeypatch.setenv("LAKE_ROOT", str(lake))
 
-    def fail(*arguments: object) -> NoReturn:
-        raise UserError("the parts would start now")
-
+    fail = MagicMock(side_effect=UserError("the parts would start now"))
     monkeypatch.setattr(NorthwindStack, "_start_parts", fail)
-    monkeypatch.setattr(jars, "find_java", lambda: "java")
-    monkeypatch.setattr(jars, "fetch", lambda *profiles: None)
-    monkeypatch.setattr(postgres, "find_binaries", lambda *version: tmp_path)
+    monkeypatch.setattr(NorthwindStack, "require_programs", MagicMock())
     return lake
 
 
@@ -61,34 +53,10 @@ def write(path: Path, text: str = "precious") -> Path:
     return path
 
 
-def test_a_foreign_folder_is_left_alone(lake: Path, cli: Cli) -> None:
-    """And what a first start left is removed."""
-    file = write(lake / "stack" / "docker" / "compose.yaml")
-    for command in (["start"], ["stop", "--remove"]):
-        said = cli(*command, main=main)
-        assert (said.code, f"rm -r '{lake}/stack'" in said.err) == (1, True)
-        assert file.exists()
-    shutil.rmtree(lake / "stack")
+def test_what_a_first_start_left_is_removed(lake: Path) -> None:
     claim(lake / "stack", UNFINISHED)
     write(lake / "stack" / "kafka" / "meta.properties")
     assert main(["start"]) == 1
-    assert not (lake / "stack").exists()
-
-
-@pytest.mark.parametrize("text", [None, "", '{"ports": {}}'])
-def test_database_whose_state_is_lost_or_damaged_is_left_alone(
-    lake: Path, text: str | None, cli: Cli
-) -> None:
-    claim(lake / "stack", FINISHED)
-    file = write(lake / "stack" / "postgres" / "data" / "PG_VERSION")
-    if text is not None:
-        write(lake / "stack" / "state.json", text)
-    said = cli("start", main=main)
-    state_is = "lost" if text is None else "damaged"
-    assert (said.code, f"state.json is {state_is}" in said.err) == (1, True)
-    assert main(["stop"]) == 0
-    assert file.exists()
-    assert main(["stop", "--remove"]) == 0
     assert not (lake / "stack").exists()
 
 
@@ -126,20 +94,6 @@ def test_live_removes_nothing_below_an_older_run(lake: Path, cli: Cli) -> None:
     assert not file.exists()
 
 
-def test_clean_stops_both_stacks_first(tmp_path: Path) -> None:
-    root = tmp_path / "a lake"
-    note_own(str(root), "stack", "live")
-    (root / "stack").mkdir()
-    (root / "live" / "stack").mkdir(parents=True)
-    stops = [f"{root} -m lab.stack stop", f"{root}/live -m lab.stack stop"]
-    for code, expected in ((1, stops[:1]), (0, stops)):
-        script = f'#!/bin/sh\necho "$LAKE_ROOT $*" >> stopped-{code}\nexit {code}\n'
-        write(tmp_path / ".venv/bin/python", script).chmod(0o755)
-        clean(tmp_path, root)
-        assert (tmp_path / f"stopped-{code}").read_text().splitlines() == expected
-        assert root.exists() == bool(code)
-
-
 def test_missing_postgres_is_an_error_with_the_package_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -157,19 +111,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("LAKE_METASTORE", raising=False)
     monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
     return tmp_path / "lake"
-
-
-def clean(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
-    """``make clean`` in another folder than the project's."""
-    require_program("flock", "util-linux")
-    make = (require_program("make", "make"), "--no-print-directory")
-    return subprocess.run(
-        [*make, "-f", str(PROJECT / "Makefile"), "clean"],
-        cwd=folder,
-        env={**os.environ, "LAKE_ROOT": str(root), "PYTHONPATH": str(PROJECT)},
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_metastore_of_somebody_else_is_refused_and_ours_half_made_removed(
@@ -200,23 +141,6 @@ def test_full_disk_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> No
         require_room(str(root))
 
 
-def test_clean_removes_what_is_noted_and_leaves_the_rest(
-    root: Path, tmp_path: Path
-) -> None:
-    (root / "theirs").mkdir(parents=True)
-    note_own(str(root), "warehouse", "dbt build.lock", "theirs")
-    (root / "warehouse" / "bronze.db").mkdir(parents=True)
-    (root / "dbt build.lock").write_text("1")
-    (tmp_path / "target").mkdir()
-    with (root / NOTES).open("a") as marker:
-        marker.write("../outside\n\n..\n")
-    (tmp_path / "outside").mkdir()
-    assert "left alone:\ntheirs\n" in clean(tmp_path, root).stdout
-    assert (root / "theirs").is_dir() and (tmp_path / "outside").is_dir()
-    gone = (root / "warehouse", root / "dbt build.lock", tmp_path / "target")
-    assert not any(path.exists() for path in gone)
-
-
 @pytest.mark.parametrize("by_make", [False, True])
 def test_folder_elsewhere_is_removed_with_its_link(
     by_make: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -231,7 +155,9 @@ def test_folder_elsewhere_is_removed_with_its_link(
     claim(root.parent / "other", "a stack\n")
     (root / "stack" / "other").symlink_to(make_elsewhere(root.parent / "other" / "link"))
     if by_make:
-        clean(tmp_path, root)
+        monkeypatch.setenv("PYTHONPATH", str(PROJECT))
+        make = ("make", "-f", PROJECT / "Makefile", "clean")
+        subprocess.run(make, cwd=tmp_path, check=True)
         assert not root.exists()
     else:
         clear(root / "stack")
@@ -239,23 +165,6 @@ def test_folder_elsewhere_is_removed_with_its_link(
     assert not linked.exists()
     assert (tmp_path / "theirs").is_dir()
     assert (tmp_path / "other" / "link").resolve().is_dir()
-
-
-@pytest.mark.parametrize(("name", "part"), [("ingest", "live"), ("dbt build", "")])
-def test_clean_refuses_a_lake_that_is_worked_on(
-    name: str, part: str, root: Path, tmp_path: Path
-) -> None:
-    lake = root / part
-    note_own(str(root), "warehouse", "live")
-    (root / "warehouse").mkdir()
-    with exclusive_lock(str(lake), name):
-        done = clean(tmp_path, root)
-        assert done.returncode != 0
-        holder = f"clean: {name} (process {os.getpid()}) is at work on {lake};"
-        assert holder in done.stderr
-        assert (root / "warehouse").exists()
-    assert clean(tmp_path, root).stdout == ""
-    assert not root.exists()
 
 
 # Files and folders without rights
