@@ -3,7 +3,6 @@
 It runs no query, and says what it is told: tests/servers/test_trino.py has Athena's engine.
 """
 
-import json
 import socket
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +27,7 @@ LAKE = "s3://lake/here"
 # What dbt knows of a project with two models.
 MANIFEST = str(Path(__file__).with_name("manifest.json"))
 MERGE_ON_READ = Path(__file__).with_name("merge_on_read.properties").read_bytes()
+GLUE = ("glue", "--manifest", MANIFEST)
 
 
 class Database:
@@ -71,6 +71,25 @@ def tables_of(client: Any, database: str) -> str:
     changing = {"CreateTime", "UpdateTime", "VersionId"}
     tables = [{key: table[key] for key in table.keys() - changing} for table in found]
     return str(yaml.safe_dump(tables))
+
+
+class Gold:
+    """The layer of a lake on S3 that the commands read; it has no table yet."""
+
+    def __init__(self, aws: Aws, name: str) -> None:
+        self.client = aws.client("s3")
+        self.root = f"s3://lake/{name}"
+
+    def write(self, name: str, body: bytes = MERGE_ON_READ) -> None:
+        key = f"{self.root}/warehouse/gold.db/{name}".removeprefix("s3://lake/")
+        self.client.put_object(Bucket="lake", Key=key, Body=body)
+
+
+@pytest.fixture
+def gold(aws: Aws, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Gold:
+    found = Gold(aws, request.node.originalname)
+    monkeypatch.setenv("LAKE_ROOT", found.root.replace("s3:", "s3a:"))
+    return found
 
 
 @pytest.fixture
@@ -146,17 +165,13 @@ def test_what_others_made_is_left_alone(database: Database) -> None:
         Catalogue(there, is_dry=False).create_database(database.name)
 
 
-def test_schema_may_be_at_the_folder_of_its_layer(
-    aws: Aws, arguments: list[str], tmp_path: Path
-) -> None:
+def test_schema_may_be_at_the_folder_of_its_layer(gold: Gold) -> None:
     """As in Glue, where the schemas of all lakes have names of their own."""
-    place = f"{tmp_path.name}/warehouse/gold.db/sales"
-    key = f"{place}/.hoodie/hoodie.properties"
-    aws.client("s3").put_object(Bucket="lake", Key=key, Body=MERGE_ON_READ)
+    gold.write("sales/.hoodie/hoodie.properties")
     relation = Relation("gold", "shop_spark_gold", "sales", "", {})
-    tables = Lake(f"s3://lake/{tmp_path.name}").tables(relation, "shop")
+    tables = Lake(gold.root).tables(relation, "shop")
     found = {table.definition["StorageDescriptor"]["Location"] for table in tables}
-    assert found == {f"s3://lake/{place}"}
+    assert found == {f"{gold.root}/warehouse/gold.db/sales"}
 
 
 def test_partitions_are_added(database: Database) -> None:
@@ -207,49 +222,33 @@ def test_lake_must_be_on_s3_and_is_written_as_athena_reads_it() -> None:
 # The command
 
 
-@pytest.fixture
-def arguments(aws: Aws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Of a lake that has no table yet, and of a manifest with two."""
-    monkeypatch.setenv("LAKE_ROOT", f"s3a://lake/{tmp_path.name}")
-    return ["--manifest", MANIFEST]
-
-
 def test_merge_on_read_is_registered_as_hudis_own_sync_does(
-    arguments: list[str], aws: Aws, tmp_path: Path, cli: Cli, snapshot: SnapshotAssertion
+    gold: Gold, aws: Aws, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
     """With partitions, each in every table that it makes."""
-    for name, body in (
-        (".hoodie/hoodie.properties", MERGE_ON_READ),
-        ("nation=A%2FB/.hoodie_partition_metadata", b"x"),
-        ("nation=__HIVE_DEFAULT_PARTITION__/.hoodie_partition_metadata", b"x"),
-    ):
-        key = f"{tmp_path.name}/warehouse/gold.db/sales/{name}"
-        aws.client("s3").put_object(Bucket="lake", Key=key, Body=body)
-    said = [cli("glue", *arguments, "--prefix", "dry", "--dry-run").out]
+    gold.write("sales/.hoodie/hoodie.properties")
+    no_value = "__HIVE_DEFAULT_PARTITION__"
+    for nation in ("A%2FB", no_value):
+        gold.write(f"sales/nation={nation}/.hoodie_partition_metadata")
+    said = [cli(*GLUE, "--prefix", "dry", "--dry-run").out]
+    client = aws.client("glue")
     with pytest.raises(ClientError, match="EntityNotFound"):
-        aws.client("glue").get_database(Name="dry_gold")
-    said += [cli("glue", *arguments, "--prefix", "merged").out for _ in range(2)]
-    stored = tables_of(aws.client("glue"), "merged_gold").replace(tmp_path.name, "LAKE")
-    assert (said, stored) == snapshot
+        client.get_database(Name="dry_gold")
+    said += [cli(*GLUE, "--prefix", "merged").out for _ in range(2)]
+    assert (said, tables_of(client, "merged_gold")) == snapshot
     for name in ("sales", "sales_ro", "sales_rt"):
         place = {"DatabaseName": "merged_gold", "TableName": name}
-        parts = aws.client("glue").get_partitions(**place)["Partitions"]
-        null = "__HIVE_DEFAULT_PARTITION__"
-        assert {part["Values"][0] for part in parts} == {"A/B", null}
+        parts = client.get_partitions(**place)["Partitions"]
+        assert {part["Values"][0] for part in parts} == {"A/B", no_value}
 
 
 def test_ingest_registers_what_is_new_after_a_build(
-    arguments: list[str], aws: Aws, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    gold: Gold, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What it has put is not asked for again; a table that fails stops no other."""
     caplog.set_level("INFO", "ingest")
-    folder = f"{tmp_path.name}/warehouse/gold.db"
-
-    def put(name: str, body: bytes) -> None:
-        aws.client("s3").put_object(Bucket="lake", Key=f"{folder}/{name}", Body=body)
-
-    put("sales/.hoodie/hoodie.properties", MERGE_ON_READ)
-    put("zeal/.hoodie/hoodie.properties", b"x")
+    gold.write("sales/.hoodie/hoodie.properties")
+    gold.write("zeal/.hoodie/hoodie.properties", b"x")
     glue, calls = Glue("then"), []
     events = glue._catalogue.client.meta.events
     events.register("before-call.glue", lambda model, **_: calls.append(model.name))
@@ -259,7 +258,7 @@ def test_ingest_registers_what_is_new_after_a_build(
         messages = [each.message for each in caplog.records if each.name == "ingest"]
         said.append([message.partition(": cannot")[0] for message in messages])
         caplog.clear()
-    put("zeal/.hoodie/hoodie.properties", MERGE_ON_READ)
+    gold.write("zeal/.hoodie/hoodie.properties")
     calls.clear()
     assert glue.register(Path(MANIFEST)) == 0
     names = [f"then_gold.sales{suffix}" for suffix in ("", "_ro", "_rt")]
@@ -271,29 +270,19 @@ def test_ingest_registers_what_is_new_after_a_build(
 
 
 def test_lake_of_which_no_table_can_be_read_is_an_error(
-    arguments: list[str], aws: Aws, tmp_path: Path, cli: Cli
+    gold: Gold, cli: Cli, snapshot: SnapshotAssertion
 ) -> None:
     """There is none; or one that is broken, which stops no other."""
-    code, out, err = cli("glue", *arguments)
-    assert (code, out) == (1, "not written yet  gold.sales\nnot written yet  gold.zeal\n")
-    assert f"there is no table below s3://lake/{tmp_path.name}/warehouse" in err
-    key = f"{tmp_path.name}/warehouse/gold.db/sales/.hoodie/hoodie.properties"
-    aws.client("s3").put_object(Bucket="lake", Key=key, Body=b"x")
-    as_json = [{"state": "not written yet", "name": "gold.zeal", "details": []}]
-    for option, expected in (
-        ([], "not written yet  gold.zeal\n"),
-        (["--json"], f"{json.dumps(as_json, indent=2)}\n"),
-    ):
-        code, out, err = cli("glue", *option, *arguments)
-        assert (code, out) == (1, expected)
-        assert "lake_gold.sales: cannot read the Hudi table at s3://lake/" in err
+    said = [cli(*GLUE)]
+    gold.write("sales/.hoodie/hoodie.properties", b"x")
+    assert [*said, cli(*GLUE), cli(*GLUE, "--json")] == snapshot
 
 
 @pytest.mark.parametrize(
     ("second", "code"), [("ThrottlingException", 75), ("AccessDeniedException", 1)]
 )
 def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
-    second: str, code: int, arguments: list[str], monkeypatch: pytest.MonkeyPatch, cli: Cli
+    second: str, code: int, gold: Gold, monkeypatch: pytest.MonkeyPatch, cli: Cli
 ) -> None:
     """As where no server answers."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
@@ -301,7 +290,7 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
     with monkeypatch.context() as patch:
         patch.setenv("AWS_ENDPOINT_URL_S3", url)
-        said = cli("glue", *arguments)
+        said = cli(*GLUE)
     assert said.code == 75
     assert f'glue: Could not connect to the endpoint URL: "{url}' in said.err
     codes = ["ThrottlingException", second]
@@ -310,7 +299,7 @@ def test_it_is_worth_another_try_only_if_that_may_mend_every_table(
         raise ClientError({"Error": {"Code": codes.pop(0)}}, "GetTable")
 
     monkeypatch.setattr(Lake, "tables", refuse)
-    assert main(["glue", *arguments]) == code
+    assert main([*GLUE]) == code
 
 
 # A query file in Athena
