@@ -1,22 +1,17 @@
 """Rules that every model keeps, by what dbt makes of the project and its examples."""
 
 import json
-import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from cdc_lakehouse.spark.settings import class_path, hudi_version
 from lab.benchmarks.settings import table_properties
 from tests.support.project import MOMA, PROJECT, TICKIT, parse
 
 Node = dict[str, Any]
 
-# Hudi's words in a `create table`, which are not in its configuration.
-SQL_OPTIONS = {"type", "primaryKey", "preCombineField"}
 # The museum's, which show how a table can be stored (examples/moma/tests/test_storage.py).
 STORED_OTHERWISE = {
     f"{table}{kind}" for table in ("artists", "artworks") for kind in ("", "_merge_on_read")
@@ -116,24 +111,6 @@ def test_models_keys_and_columns_of_gold_are_described(models: list[Node]) -> No
         assert not key or columns.get(key), (model["name"], key)
         if model["schema"] == "gold":
             assert all(columns.values()), model["name"]
-
-
-def test_hudi_options_are_known(models: list[Node]) -> None:
-    """A misspelt option is ignored without a word: each is one that Hudi's jar names."""
-    jar = class_path(hudi_version())[0]
-    with zipfile.ZipFile(jar) as classes:
-        known = {
-            option.decode()
-            for name in classes.namelist()
-            if name.startswith("org/apache/hudi/") and name.endswith(".class")
-            for option in re.findall(rb"hoodie\.[\w.]+", classes.read(name))
-        }
-    used = set(table_properties(partitioned=True))
-    assert "hoodie.write.table.version" in used
-    for model in models:
-        for setting in ("tblproperties", "options"):
-            used |= set(model["config"].get(setting) or {})
-    assert used - known - SQL_OPTIONS == set()
 
 
 def test_no_model_leaves_the_version_that_athena_reads(models: list[Node]) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.spark import session, settings
-from cdc_lakehouse.spark.settings import as_properties, embedded_settings, lake_settings
+from cdc_lakehouse.spark.settings import as_properties, lake_settings
 from tests.support.project import PROJECT
 
 
@@ -49,17 +49,6 @@ def builder(monkeypatch: pytest.MonkeyPatch) -> Builder:
     return builder
 
 
-def test_embedded_where_there_is_none(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    launched: list[dict[str, str]] = []
-    monkeypatch.setattr(session, "fetch_missing", lambda: None)
-    monkeypatch.setattr("cdc_lakehouse.spark.session.java.start", launched.append)
-    monkeypatch.setattr(session, "_forget_sources", lambda session: None)
-    session.spark_session(has_catalogue=False)
-    assert [builder] == launched == [embedded_settings()]
-
-
 def submit(
     given: dict[str, str], builder: Builder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,16 +73,6 @@ def run_in_context(
     builder.running = conf
     active = "cdc_lakehouse.spark.session.SparkContext._active_spark_context"
     monkeypatch.setattr(active, "a context")
-
-
-def test_session_that_is_there_is_used(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    running = MagicMock(conf=Conf(lake_settings()))
-    run_in_context({}, builder, monkeypatch)
-    monkeypatch.setattr(builder, "getOrCreate", lambda: running)
-    assert session.spark_session() is running
-    assert not builder
 
 
 OTHERS = {

@@ -54,22 +54,6 @@ def test_matrix_has_the_types_of_the_data(database: str, decimal_mode: str) -> N
     assert tested == types.keys() - STOPPING
 
 
-@pytest.mark.parametrize("database", MATRICES)
-@pytest.mark.parametrize("decimal_mode", ["string", "precise", "double"])
-def test_staging_models_know_each_type(database: str, decimal_mode: str) -> None:
-    types, reasons = read_types(database, decimal_mode)
-    macro = (PROJECT / "macros/events/_check_change_table.sql").read_text(encoding="utf-8")
-    known = set(re.findall(r"'(\w+)'", macro.partition("types = [")[2].partition("]")[0]))
-    decimal = r"decimal\((p,s|\d+,\d+)\)( base64)?|timestamp\([0-3]\)"
-    assert {
-        declared
-        for declared in types.values()
-        if declared.removesuffix(" full") not in known | reasons.keys()
-        and not re.fullmatch(decimal, declared)
-    } == set()
-    assert not reasons.keys() & known
-
-
 @pytest.mark.parametrize(("database", "decimal_mode"), MODES)
 def test_parameters_and_reasons(
     database: str, decimal_mode: str, snapshot: SnapshotAssertion
