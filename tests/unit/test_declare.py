@@ -10,7 +10,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +166,8 @@ def test_story(
                 for change in changed:
                     write(change) if isinstance(change, dict) else configure(change)
                     said.append(f"with {change}\n{run(*shlex.split(words))}")
+                    for name in texts().keys() - before.keys():
+                        Path(name).unlink()
                     write(before)
             case _:
                 raise ValueError(step)
@@ -211,23 +212,6 @@ def test_nothing_of_a_catalogue_is_taken_for_code(
     assert str(Path.home()) not in parsed
     columns = json.loads(parsed)["nodes"]["model.shop.switches"]["columns"]
     assert {"no", "on"} < columns.keys()
-
-
-@pytest.mark.parametrize("listed", ["", " []", " [ ]  # none yet", " ~"])
-@pytest.mark.parametrize(
-    "topics", ["[ topics ]", "[topics]# c", "[epochs]\n[topics] # c\n# d"]
-)
-def test_list_that_is_empty_is_added_to(run: Run, listed: str, topics: str) -> None:
-    sources = Path("models/staging/_sources.yml")
-    text = f"sources:\n  - name: bronze\n    tables:{listed}\n    schema: bronze\n"
-    sources.write_text(text)
-    TOPICS.write_text(topics)
-    run("add", "shop.lines")
-    (source,) = yaml.safe_load(sources.read_text())["sources"]
-    assert source["schema"] == "bronze"
-    assert [each["name"] for each in source["tables"]] == ["lines"]
-    said = tomllib.loads(TOPICS.read_text())
-    assert said["topics"] == {"shop.shop.lines": "lines"}
 
 
 def test_type_that_holds_another() -> None:
