@@ -1,6 +1,7 @@
 # Everything runs in .venv, which `make setup` makes from requirements.lock.
 PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
+HUDI_OF_EMR := 1.0.2
 # A registry may not answer for minutes: pip's own default ends after ten seconds or so.
 export PIP_RETRIES ?= 10
 BIN := .venv/bin
@@ -9,8 +10,8 @@ JARS := .venv/jars-$(HUDI_VERSION)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help setup s3 demo live dashboard stack status stop cluster package ingest build \
-  compact docs test test-all test-servers classes downloads nightly lint lint-sql \
-  lint-python lint-aws lint-dbt lock clean
+  compact docs test test-all test-servers classes downloads nightly nightly-storms \
+  nightly-mutants nightly-python nightly-hudi lint lint-sql lint-python lint-aws lint-dbt lock clean
 
 help: ## show what there is
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 11
@@ -73,6 +74,30 @@ downloads: setup
 
 nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12, Hudi 1.0.2; hours
 	@python -m tests.nightly $(PARTS)
+
+# Its parts: storms with faults, crashes at every point, ten new seeds;
+nightly-storms: setup s3 $(CLASSES)
+	@python -m pytest tests/servers --ignore tests/servers/test_mutants.py -m nightly \
+	  --junitxml=reports/nightly-storms.xml
+
+# wrong changes, each of which a test notices, one for each process at a time;
+nightly-mutants: setup s3 $(CLASSES)
+	@export CDC_TEST_SEED="$${CDC_TEST_SEED:-$$(shuf -i 0-999999999 -n 1)}"; \
+	echo "CDC_TEST_SEED=$$CDC_TEST_SEED repeats the sample; CDC_TEST_MUTANTS is its size"; \
+	python -m pytest tests/servers/test_mutants.py -m nightly --dist load \
+	  --junitxml=reports/nightly-mutants.xml
+
+# `make test` by the newest Python that is supported (every other run has the oldest), in a clone;
+nightly-python:
+	@clone="$$(mktemp -d)"; trap 'rm -rf "$$clone"' EXIT; \
+	git clone --quiet . "$$clone" && $(MAKE) -C "$$clone" test PYTHON=python3.12; code=$$?; \
+	mkdir -p reports; cp "$$clone/reports/test.xml" reports/nightly-python.xml 2> /dev/null; \
+	exit $$code
+
+# the tests of lakes on the Hudi that EMR ships.
+nightly-hudi: setup s3
+	@HUDI_VERSION=$(HUDI_OF_EMR) python -m cdc_lakehouse setup
+	@HUDI_VERSION=$(HUDI_OF_EMR) python -m pytest tests/lake --junitxml=reports/nightly-hudi.xml
 
 lint: lint-dbt lint-sql lint-python lint-aws ## sqlfluff, ruff, mypy, cfn-lint, dbt parse
 

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,13 @@ def aws() -> Iterator[Aws]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print how to run each failure again."""
+    """Print the slowest modules, and how to run each failure again."""
     stats = terminalreporter.stats
     failed = [*stats.get("failed", []), *stats.get("error", [])]
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for report in (*stats.get("", []), *stats.get("passed", []), *failed):
+        seconds[report.nodeid.partition("::")[0]] += report.duration
+    for module, total in sorted(seconds.items(), key=lambda item: -item[1])[:12]:
+        terminalreporter.write_line(f"{total:6.0f} s {module}")
     for name in dict.fromkeys(report.nodeid for report in failed):
         terminalreporter.write_line(f"run it again: pytest -n0 {shlex.quote(name)}")

@@ -56,7 +56,7 @@ def _collect() -> dict[str, set[str]]:
     for path in (PROJECT / "tests/dbt").glob("*.sql"):
         collected.commands[str(path.relative_to(PROJECT))] = {"CI"}
     # All of tests/lake, with a variable that no marker knows.
-    collected.commands["tests/nightly.py::hudi_of_emr"] = {"nightly"}
+    collected.commands["tests/nightly.py"] = {"nightly"}
     return dict(collected.commands)
 
 

@@ -1,18 +1,16 @@
 """``docs/promises.md`` says which command runs which test, and leaves no module out."""
 
-import re
 import subprocess
 import sys
 
-from tests.promises import FOLDERS
+from tests.promises import FOLDERS, NAME, PAGE
 from tests.support.project import PROJECT
 
-NAME = re.compile(r"`((?:tests|examples)/[^`]+)`")
 HEADS = ("| promise | tests | held by |", "| module | reason |")
 # A promise with its tests, or at the end of the page a module with why it holds none.
 ROWS = [
     line
-    for line in (PROJECT / "docs/promises.md").read_text(encoding="utf-8").splitlines()
+    for line in PAGE.read_text(encoding="utf-8").splitlines()
     if line.startswith("| ") and line not in HEADS
 ]
 NAMES = {name for row in ROWS for name in NAME.findall(row)}
