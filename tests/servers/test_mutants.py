@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,25 +34,10 @@ SEED = int(os.environ.get("CDC_TEST_SEED", "20261127"))
 COUNT = int(os.environ.get("CDC_TEST_MUTANTS", "12"))
 HISTORIES = 120
 JUDGES = [lane for lane in LANES if lane.name in ("everything", "mixed", "composite")]
-# What else shows a wrong macro, by its folder.
-TESTS = {
-    "backfill": ("row_history", "decisions", "complete_snapshots"),
-    "overrides": ("decisions", "complete_snapshots"),
-    "events": ("declarations", "records"),
-    "materializations": ("materializations", "row_history"),
-    "operations": ("operations",),
-    "run": ("run_start", "materializations"),
-    "states": ("row_history", "contract"),
-    "tests": ("dbt_tests",),
-}
-# Looked at where tests are collected, as CI does: a module may have another name.
-assert all(
-    (PROJECT / f"tests/lake/test_{name}.py").is_file()
-    for names in TESTS.values()
-    for name in names
-)
 NOT_COPIED = shutil.ignore_patterns(".*", "target", "logs", "__pycache__")
 LISTED = tomllib.loads((PROJECT / "tests/support/mutants.toml").read_text())
+# Looked at where tests are collected, as CI does: a module may have another name.
+assert all((PROJECT / name).is_file() for name in chain(*LISTED["tests"].values()))
 
 
 def sampled() -> list[Generated]:
@@ -120,8 +106,7 @@ def test_a_wrong_macro_is_seen(
         return
     project = copy_of_project(tmp_path)
     mutant.apply(project)
-    folder = Path(mutant.file).parts[1]
-    tests = [f"tests/lake/test_{name}.py" for name in TESTS[folder]]
+    tests = LISTED["tests"][Path(mutant.file).parts[1]]
     assert are_failing(project, tests), f"no test sees {mutant} (CDC_TEST_SEED={SEED})"
 
 
