@@ -20,12 +20,12 @@ from typing import Any
 
 import pytest
 
-from cdc_lakehouse.storage.tables import open_table, read_columns
 from lab.stack.postgres import PostgresServer
 from tests.support.project import PROJECT
 from tests.support.records import envelope, record
 from tests.support.source_database import Database
 from tests.support.storm import FOLDER
+from tests.support.tables import Tables
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -67,8 +67,7 @@ class Shop:
 
     def silver(self, table: str, *columns: str) -> list[tuple[Any, ...]]:
         """The live rows of a silver table."""
-        place = self.folder / f"shop/.lake/warehouse/silver.db/{table}"
-        rows = read_columns(open_table(str(place)), [*columns, "is_deleted"]).to_pylist()
+        rows = Tables(self.folder / "shop/.lake").rows(f"silver.{table}")
         return sorted(
             tuple(row[name] for name in columns) for row in rows if not row["is_deleted"]
         )
