@@ -9,8 +9,10 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import yaml
 from hypothesis import strategies as st
 
 from tests.support.examples import examples
@@ -38,12 +40,9 @@ PRODUCTS = (11, 42, 72, 42)
 # A log that is sent again and again would double each time.
 MOST_SENT_AGAIN = 16
 
-WRITES = ("write",)
-DELETES = (*WRITES, *WRITES, "delete", "rekey", "rekey")
 EPOCHS = 3
 GENERATIONS = 3
 SNAPSHOTS = 2
-READS = ("snapshot", "open snapshot", "blocking snapshot", "incremental snapshot", "gap")
 
 # A text where a date is declared.
 ODD_DATE = "soon"
@@ -97,34 +96,17 @@ class Lane:
         return "orders" if self.name == "everything" else self.source_table
 
 
-ALL = (*DELETES, *READS)
-MOVED = ("restore", "recreate", "resend")
-LATE: dict[str, Any] = {"is_late": True}
-MIXED: dict[str, Any] = {"leaves_out": True, "is_late": True, "partitions": 2}
-LANES = (
-    Lane("plain", WRITES),
-    Lane("deletes", DELETES),
-    Lane("toast", DELETES, leaves_out=True),
-    Lane("reads", (*WRITES, "delete", *READS)),
-    Lane("late", (*DELETES, "resend"), **LATE),
-    Lane("no_offsets", (*DELETES, "snapshot", "gap"), **MIXED | {"partitions": None}),
-    Lane("partitions", (*ALL, "resend"), **LATE, partitions=3),
-    Lane("composite", DELETES, **MIXED | {"partitions": 1}, has_composite_key=True),
-    Lane("binlog", (*ALL, "resend"), **MIXED, connector="mariadb"),
-    Lane("transaction_log", (*ALL, "resend"), **LATE, connector="sqlserver"),
-    Lane("odd_values", ALL, leaves_out=True, has_odd_values=True),
-    Lane("mixed", (*ALL, *MOVED), **MIXED, has_odd_values=True, has_clock=True),
-    Lane(
-        "truncated",
-        (*ALL, "truncate", "restore", "resend", "truncate"),
-        **MIXED,
-        at_most=30,
-        connector="mariadb",
-    ),
-    Lane("resynced", (*ALL, *MOVED, "complete snapshot"), **MIXED, at_most=5),
-    Lane("added", (*ALL, "add column"), leaves_out=True, is_refreshed=True),
-    Lane("logged", (*ALL, "resend"), **MIXED, is_logged=True, is_refreshed=True),
-    Lane("everything", (*ALL, "resend"), **MIXED),
+def _flat(steps: list[Any]) -> Iterator[str]:
+    """The steps of a list, in which lists of several lanes' are whole."""
+    for step in steps:
+        yield from step if isinstance(step, list) else [step]
+
+
+LANES = tuple(
+    Lane(name, **lane | {"steps": tuple(_flat(lane["steps"]))})
+    for name, lane in yaml.safe_load(
+        Path(__file__).with_name("lanes.yml").read_text(encoding="utf-8")
+    )["lanes"].items()
 )
 
 
