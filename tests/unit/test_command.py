@@ -19,10 +19,6 @@ from cdc_lakehouse.spark import java
 from ingest.failures import explanation
 
 
-class Node:
-    """What a weak reference can be to."""
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_signal_that_comes_in_a_callback_stops_the_command(
     number: signal.Signals, capfd: pytest.CaptureFixture[str]
@@ -31,7 +27,7 @@ def test_signal_that_comes_in_a_callback_stops_the_command(
 
     @click.command(name="waiting")
     def waiting() -> None:
-        node = Node()
+        node: set[int] = set()
         dropped = weakref.ref(node, lambda _: signal.raise_signal(number))
         del node
         assert dropped() is None
