@@ -1,6 +1,5 @@
 """What every tier shares: the lakes, the manifest, and how to rerun what failed."""
 
-import json
 import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ import pytest
 
 from tests.support.aws import Aws
 from tests.support.lake import Lake, SparkProcess
-from tests.support.project import parse
+from tests.support.project import parsed
 
 NewLake = Callable[..., Lake]
 
@@ -20,11 +19,7 @@ NewLake = Callable[..., Lake]
 @pytest.fixture(scope="session")
 def manifest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What dbt knows of the project."""
-    target = tmp_path_factory.mktemp("target")
-    done = parse(target)
-    assert done.returncode == 0, done.stdout + done.stderr
-    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
-    return content
+    return parsed(tmp_path_factory.mktemp("target"))
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import requests
 from lab.stack import jars
 from lab.stack.processes import wait_until
 from tests.support.ports import free_port
-from tests.support.project import PROJECT, parse
+from tests.support.project import PROJECT, parsed
 from tests.support.required import require_program
 from tests.support.tables import SMALL_LAKE, Tables
 
@@ -52,7 +52,7 @@ def computed(url: str) -> float:
 def test_processes_share_answers_through_redis(tmp_path: Path) -> None:
     server = require_program("redis-server", "redis-server")
     jars.unpack(SMALL_LAKE, tmp_path)
-    assert parse(tmp_path / "target").returncode == 0
+    parsed(tmp_path / "target")
     port = free_port()
     settings = {
         "LAKE_ROOT": str(tmp_path),

@@ -26,7 +26,7 @@ from lab.stack.northwind import NorthwindStack
 from tests.support.aws import Aws, rows
 from tests.support.commands import run
 from tests.support.lake import TOPICS_FILE
-from tests.support.project import PROJECT, expected_revenue, parse
+from tests.support.project import PROJECT, expected_revenue, parsed
 from tests.support.source import GOLD, QUESTIONS, answers, gold_rows
 from tests.support.tables import SMALL_LAKE, Tables
 from tests.support.trino_server import Trino
@@ -112,7 +112,7 @@ def test_from_landing_to_gold_and_trino(
 def test_trino_answers_the_same_statements(aws: Aws, trino: Trino, tmp_path: Path) -> None:
     """By parameters that are written as Athena's, each value of a row among them."""
     jars.unpack(SMALL_LAKE, tmp_path)
-    assert parse(tmp_path / "target").returncode == 0
+    parsed(tmp_path / "target")
     manifest = tmp_path / "target/manifest.json"
     aws.serve(Tables(tmp_path), manifest, "api")
     compared = 0

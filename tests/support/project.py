@@ -1,6 +1,7 @@
 """The project's folder, dbt without Spark, and copies that a test may change."""
 
 import csv
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from cdc_lakehouse.dbt.package import profiles_option
 
@@ -42,12 +44,13 @@ def dbt(
     )
 
 
-def parse(
-    target: Path, *arguments: str, project: Path = PROJECT
-) -> subprocess.CompletedProcess[str]:
-    """``dbt parse``, where a warning is an error."""
+def parsed(target: Path, *arguments: str, project: Path = PROJECT) -> dict[str, Any]:
+    """The manifest that ``dbt parse`` writes, where a warning is an error."""
     words = ("--warn-error", "parse", "--no-partial-parse", *arguments)
-    return dbt(target, *words, project=project)
+    done = dbt(target, *words, project=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    manifest: dict[str, Any] = json.loads((target / "manifest.json").read_text())
+    return manifest
 
 
 def write_rejected_rows(models: Path) -> None:

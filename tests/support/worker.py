@@ -26,6 +26,7 @@ from pyspark.errors import PySparkException
 import ingest.cli
 from cdc_lakehouse import log
 from cdc_lakehouse.dbt import plugin
+from cdc_lakehouse.dbt.package import profiles_option
 from cdc_lakehouse.spark.metastore import metastore
 from cdc_lakehouse.spark.session import spark_session
 from tests.support.project import PROJECT
@@ -74,7 +75,8 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
     digest = hashlib.sha256(f"{project} {parsed_with}".encode()).hexdigest()[:8]
     target = Path(sys.argv[1]) / f"target-{digest}"
     places = (
-        *("--project-dir", project, "--profiles-dir", profiles_of(project)),
+        *("--project-dir", project),
+        *(profiles_option(Path(project)) or ("--profiles-dir", project)),
         *("--target-path", str(target), "--log-path", str(target)),
     )
     manifest = None
@@ -115,11 +117,6 @@ def run_dbt(arguments: list[str], project: str) -> dict[str, Any]:
 
 # What a test expects has no progress, however slow the machine is.
 log.FIRST_SECONDS = 3_600.0
-
-
-def profiles_of(project: str) -> str:
-    """The folder of a project's profiles: its own, or one in it."""
-    return project if Path(project, "profiles.yml").exists() else f"{project}/profiles"
 
 
 def run_sql(statement: str) -> list[list[Any]]:

@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from lab.benchmarks.settings import table_properties
-from tests.support.project import MOMA, PROJECT, TICKIT, parse
+from tests.support.project import MOMA, PROJECT, TICKIT, parsed
 
 Node = dict[str, Any]
 
@@ -29,15 +29,11 @@ def project(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="module")
 def whole(project: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The manifest with the models that a variable adds."""
-    target = tmp_path_factory.mktemp("target")
     names = (
         ("cdc_lakehouse_base_tables", "cdc_lakehouse_history") if project == PROJECT else ()
     )
     variables = json.dumps(dict.fromkeys(names, True))
-    done = parse(target, "--vars", variables, project=project)
-    assert done.returncode == 0, done.stdout + done.stderr
-    content: dict[str, Any] = json.loads((target / "manifest.json").read_text())
-    return content
+    return parsed(tmp_path_factory.mktemp("target"), "--vars", variables, project=project)
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ from cdc_lakehouse.serving.manifest import Manifest
 from lab.stack import jars
 from tests.support.aws import Aws
 from tests.support.dashboard import FULL, RENDERED
-from tests.support.project import parse
+from tests.support.project import parsed
 from tests.support.tables import SMALL_LAKE, Tables
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -382,8 +382,7 @@ def test_gold_that_is_older_than_silver_is_reported(lake: Tables) -> None:
 
 
 def test_inputs_are_what_the_models_read(tmp_path: Path) -> None:
-    assert parse(tmp_path, "--vars", "{cdc_lakehouse_history: true}").returncode == 0
-    nodes = json.loads((tmp_path / "manifest.json").read_text())["nodes"]
+    nodes = parsed(tmp_path, "--vars", "{cdc_lakehouse_history: true}")["nodes"]
     names = {key: f"{node['schema']}.{node['alias']}" for key, node in nodes.items()}
     assert {
         name: sorted(names[parent] for parent in nodes[key]["depends_on"]["nodes"])
