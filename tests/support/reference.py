@@ -346,17 +346,18 @@ class _Fold:
         """The newest version of every key."""
         return {key: self._version(key) for key in self.histories}
 
+    def _values(self, key: Any, number: int) -> Values:
+        """What a version of a key has in every column."""
+        unseen: frozenset[tuple[Any, int]] = frozenset()
+        return {name: self._value(key, number, name, unseen) for name in self.columns}
+
     def _version(self, key: Any) -> Version:
         history = self.histories[key]
         newest = history[-1]
-        if newest.is_deleted:
-            nothing = dict.fromkeys(self.columns)
-            return Version(newest, nothing, frozenset(), self.lsns[key])
-        values = {
-            column: self._value(key, len(history) - 1, column, frozenset())
-            for column in self.columns
-        }
-        return Version(newest, values, newest.missing, self.lsns[key])
+        # Of a deleted row every value is None.
+        values = self._values(key, len(history) - 1)
+        missing = frozenset() if newest.is_deleted else newest.missing
+        return Version(newest, values, missing, self.lsns[key])
 
     def periods(self, key: Any) -> list[Period]:
         """A key's history, oldest first."""
@@ -380,10 +381,7 @@ class _Fold:
                     began = Period(event, nothing, time, None, lsn, None, event.epoch)
                     found.append(replace(began, **turn))
                 continue
-            values = {
-                column: self._value(key, number, column, frozenset())
-                for column in self.columns
-            }
+            values = self._values(key, number)
             state = (*values.values(), event.untyped)
             if state != before:
                 if before is not None:

@@ -63,7 +63,7 @@ class Tables:
             for table in self.names()
         }
 
-    def commit_later(self, table: str, hours: int) -> None:
+    def commit_later(self, table: str, hours: int, kind: str = "commit") -> None:
         """Add a commit without rows after a table's newest."""
         timeline = self.path(table) / ".hoodie"
         newest = max(self.instants()[table])
@@ -72,7 +72,7 @@ class Tables:
         content |= {"partitionToWriteStats": {}, "operationType": "UPSERT"}
         content.pop("partitionToReplaceFileIds", None)
         later = f"{instant + timedelta(hours=hours):{INSTANT}}"[:17]
-        (timeline / f"{later}.commit").write_text(json.dumps(content))
+        (timeline / f"{later}.{kind}").write_text(json.dumps(content))
 
     def properties(self, table: str) -> dict[str, str]:
         """A table's ``hoodie.properties``."""

@@ -362,16 +362,10 @@ def test_what_the_page_says(name: str, snapshot: SnapshotAssertion) -> None:
 
 def test_gold_that_is_older_than_silver_is_reported(lake: Tables) -> None:
     """Or was made of such gold; a new column is a commit, and computes nothing."""
-    for name, later in (
-        ("silver.customers", "29991231235959000.commit"),  # no gold table reads it
-        ("silver.order_items", "29990101000000000.commit"),
-        ("gold.revenue_by_month", "29991231235959000.commit"),
-        ("gold.revenue_by_category", "29991231235959000.replacecommit"),
-    ):
-        timeline = lake.path(name) / ".hoodie"
-        content = json.loads((timeline / max(lake.instants()[name])).read_text())
-        content |= {"partitionToWriteStats": {}, "operationType": "UPSERT"}
-        (timeline / later).write_text(json.dumps(content))
+    lake.commit_later("silver.customers", hours=9)  # no gold table reads it
+    lake.commit_later("silver.order_items", hours=1)
+    lake.commit_later("gold.revenue_by_month", hours=2)
+    lake.commit_later("gold.revenue_by_category", hours=2, kind="replacecommit")
     assert main(["dashboard"]) == 0
     page = (lake.folder / "dashboard.html").read_text(encoding="utf-8")
     items = BeautifulSoup(page, "html.parser").select("#outdated li")
