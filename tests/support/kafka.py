@@ -1,164 +1,182 @@
-"""Kafka's admin client and producer, in the JVM of the Spark process.
+"""A topic that Kafka's own clients change, and the lake that reads it."""
 
-``python -m tests.support.worker`` runs these functions: a tool of Kafka's own starts a JVM
-for each call.
-"""
-
+import json
+import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Mapping
+from concurrent.futures import Future
 from contextlib import closing
-from functools import partial
 from typing import Any
 
-from py4j.java_gateway import JavaMember
-from py4j.protocol import STATIC_PREFIX
-from pyspark import SparkContext
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
-from cdc_lakehouse.spark.session import spark_session
-from tests.support.lake import SparkProcess
+from lab.stack.processes import wait_until
+from tests.support.lake import Ingested, Lake
+from tests.support.records import TOPIC, flattened, record
 
-
-class Kafka:
-    """A broker's topics, changed by the Spark process of the tests.
-
-    Args:
-        spark: the process; its JVM has Kafka's client.
-        bootstrap_servers: ``host:port``.
-    """
-
-    def __init__(self, spark: SparkProcess, bootstrap_servers: str) -> None:
-        self.spark = spark
-        self.bootstrap_servers = bootstrap_servers
-
-    def __getattr__(self, function: str) -> Callable[..., Any]:
-        """A function of this module, for this broker."""
-        return partial(self.spark.ask, "kafka:run", function, self.bootstrap_servers)
+KEY, GONE = '{"order_id": 1}', '{"order_id": 2}'
 
 
-def run(function: str, *arguments: Any) -> Any:
-    """Run a function of this module; without a Spark session, where one was closed."""
-    gateway: Any = SparkContext._gateway or spark_session().sparkContext._gateway
-    return globals()[function](gateway.jvm, *arguments)
+def event(lsn: int) -> str:
+    return json.dumps(flattened("u", {"order_id": 1, "customer_id": "ALFKI"}, lsn))
 
 
-def _properties(jvm: Any, servers: str) -> Any:
-    properties = jvm.java.util.Properties()
-    properties.setProperty("bootstrap.servers", servers)
-    return properties
+def other(lsn: int) -> str:
+    """An event of a table that the topic does not carry."""
+    return event(lsn).replace('"cdc_events"', '"shard"')
 
 
-def _producer(jvm: Any, servers: str, **settings: str) -> Any:
-    serializer = jvm.org.apache.kafka.common.serialization.StringSerializer
-    client = jvm.org.apache.kafka.clients.producer.KafkaProducer
-    properties = _properties(jvm, servers)
-    properties.putAll(_map(jvm, settings))
-    return closing(client(properties, serializer(), serializer()))
+def _await(answers: Mapping[Any, Future[Any]]) -> None:
+    for answer in answers.values():
+        answer.result()
 
 
-def _map(jvm: Any, settings: dict[str, str]) -> Any:
-    found = jvm.java.util.HashMap()
-    for name, value in settings.items():
-        found.put(name.replace("_", "."), value)
-    return found
+class Story:
+    """A topic and the lake that reads it; each method is a word of a story."""
 
+    def __init__(self, servers: str, lake: Lake) -> None:
+        self.lake = lake
+        self.servers = ("--bootstrap-servers", servers)
+        self._broker: dict[str, Any] = {"bootstrap.servers": servers}
+        self._admin = AdminClient(self._broker)
+        self._topics: list[str] = []
 
-def _admin(jvm: Any, servers: str) -> Any:
-    client = jvm.org.apache.kafka.clients.admin.AdminClient
-    return closing(client.create(_properties(jvm, servers)))
+    def create(
+        self,
+        topic: str = TOPIC,
+        partitions: int = 1,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create a topic, and wait until the broker lists it.
 
+        The controller has the topic, and the broker learns of it a moment later: of the
+        second one, which it never knew by another id, at the same time.
+        """
+        sign = str(uuid.uuid4())
+        new = NewTopic(topic, partitions, 1, config={**(settings or {})})
+        _await(self._admin.create_topics([new, NewTopic(sign, 1, 1)]))
+        self._topics.append(topic)
+        listed = self._admin.list_topics
+        wait_until(lambda: sign in listed(timeout=10).topics, 30, f"{topic} is not listed")
+        _await(self._admin.delete_topics([sign]))
 
-def create_topic(
-    jvm: Any, servers: str, topic: str, partitions: int, settings: dict[str, str]
-) -> None:
-    """Create a topic, and wait until the broker lists it; settings have _ for a dot."""
-    new = jvm.org.apache.kafka.clients.admin.NewTopic
-    of = jvm.java.util.Optional.of
-    default = jvm.java.util.Optional.empty()
-    # The controller has the topic, and the broker learns of it a moment later: of the
-    # second one, which it never knew by another id, at the same time.
-    sign = str(uuid.uuid4())
-    topics = jvm.java.util.List.of(
-        new(topic, of(partitions), default).configs(_map(jvm, settings)),
-        new(sign, of(1), default),
-    )
-    with _admin(jvm, servers) as admin, _producer(jvm, servers) as producer:
-        admin.createTopics(topics).all().get()
-        producer.partitionsFor(sign)  # returns when the broker lists it
-        admin.deleteTopics(jvm.java.util.List.of(sign)).all().get()
+    def remove(self) -> None:
+        """Delete every topic that it created."""
+        _await(self._admin.delete_topics(self._topics))
+        self._topics.clear()
 
+    def recreate(self) -> None:
+        self.remove()
+        self.create()
 
-def delete_topic(jvm: Any, servers: str, topic: str) -> None:
-    """Delete a topic."""
-    with _admin(jvm, servers) as admin:
-        admin.deleteTopics(jvm.java.util.List.of(topic)).all().get()
+    def _send(self, producer: Producer, partition: int, *values: int | str) -> None:
+        """Events by their LSNs, and other texts as they are.
 
+        An empty one is a tombstone, of a key that has no row.
+        """
 
-def produce(
-    jvm: Any, servers: str, topic: str, key: str, values: list[str | None], place: int = 0
-) -> None:
-    """Write a record for each value into a partition; None is a tombstone."""
-    with _producer(jvm, servers) as producer:
-        _send(jvm, producer, topic, place, key, values)
+        def check(error: object, _: object) -> None:
+            assert error is None, error
 
+        for value in values:
+            text = event(value) if isinstance(value, int) else value or None
+            key = KEY if text else GONE
+            producer.produce(TOPIC, text, key, partition, on_delivery=check)
+        assert producer.flush(30) == 0
 
-def produce_transaction(
-    jvm: Any, servers: str, topic: str, key: str, values: list[str], is_aborted: bool
-) -> None:
-    """The same in one transaction."""
-    with _producer(jvm, servers, transactional_id="tests") as producer:
-        producer.initTransactions()
-        producer.beginTransaction()
-        _send(jvm, producer, topic, 0, key, values)
-        if is_aborted:
-            producer.abortTransaction()
-        else:
-            producer.commitTransaction()
+    def put_in(self, partition: int, *values: int | str) -> None:
+        """Write records into a partition."""
+        self._send(Producer(self._broker), partition, *values)
 
+    def put(self, *values: int | str) -> None:
+        self.put_in(0, *values)
 
-def _send(jvm: Any, producer: Any, topic: str, *place: Any) -> None:
-    partition, key, values = place
-    record = jvm.org.apache.kafka.clients.producer.ProducerRecord
-    for each in [producer.send(record(topic, partition, key, its)) for its in values]:
-        each.get()
+    def commit(self, *lsns: int, is_aborted: bool = False) -> None:
+        """Write events in a transaction."""
+        producer = Producer({**self._broker, "transactional.id": "tests"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        self._send(producer, 0, *lsns)
+        producer.abort_transaction() if is_aborted else producer.commit_transaction()
 
+    def abort(self, *lsns: int) -> None:
+        """The same in one that is aborted."""
+        self.commit(*lsns, is_aborted=True)
 
-def configure(jvm: Any, servers: str, name: str, value: str) -> None:
-    """Change a setting of the brokers while they run."""
-    kafka = jvm.org.apache.kafka
-    kinds = getattr(kafka.common.config, "ConfigResource$Type")
-    brokers = kafka.common.config.ConfigResource(kinds.BROKER, "")
-    entry = kafka.clients.admin.ConfigEntry(name, value)
-    how = getattr(kafka.clients.admin, "AlterConfigOp$OpType").SET
-    change = jvm.java.util.List.of(kafka.clients.admin.AlterConfigOp(entry, how))
-    with _admin(jvm, servers) as admin:
-        changes = jvm.java.util.Map.of(brokers, change)
-        admin.incrementalAlterConfigs(changes).all().get()
+    def expire(self, before: int) -> None:
+        """Delete the records below an offset, as retention does."""
+        _await(self._admin.delete_records([TopicPartition(TOPIC, 0, before)]))
 
+    def _offsets(self) -> list[int | None]:
+        """Of the records that partition 0 has."""
+        settings = {**self._broker, "group.id": "tests", "enable.partition.eof": True}
+        offsets: list[int | None] = []
+        with closing(Consumer(settings)) as consumer:
+            consumer.assign([TopicPartition(TOPIC, 0, OFFSET_BEGINNING)])
+            # A message without a value is false.
+            while (found := consumer.poll(30)) is not None and found.error() is None:
+                offsets.append(found.offset())
+        return offsets
 
-def offsets(jvm: Any, servers: str, topic: str) -> list[int]:
-    """The offsets of the records that partition 0 has."""
-    deserializer = jvm.org.apache.kafka.common.serialization.StringDeserializer
-    client = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
-    partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
-    partitions = jvm.java.util.List.of(partition)
-    properties = _properties(jvm, servers)
-    found: list[int] = []
-    with closing(client(properties, deserializer(), deserializer())) as consumer:
-        consumer.assign(partitions)
-        consumer.seekToBeginning(partitions)
-        end = consumer.endOffsets(partitions).get(partition)
-        while consumer.position(partition) < end:
-            records = consumer.poll(jvm.java.time.Duration.ofSeconds(1))
-            found += [each.offset() for each in records.records(partition)]
-    return found
+    def compact(self, *left: int) -> None:
+        """Wait until newer records have replaced all but these offsets."""
+        often = ConfigEntry(
+            "log.cleaner.backoff.ms", "50", incremental_operation=AlterConfigOpType.SET
+        )
+        broker = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[often])
+        _await(self._admin.incremental_alter_configs([broker]))
+        wait_until(lambda: self._offsets() == [*left], 60, "it is not compacted")
 
+    def lose(self) -> None:
+        """Lose the checkpoint."""
+        shutil.rmtree(self.lake.root / "checkpoints")
 
-def delete_records(jvm: Any, servers: str, topic: str, before: int) -> None:
-    """Delete the records of partition 0 below an offset, as retention does."""
-    partition = jvm.org.apache.kafka.common.TopicPartition(topic, 0)
-    # By its name, py4j finds only the accessor that is called the same.
-    name = "org.apache.kafka.clients.admin.RecordsToDelete"
-    factory = JavaMember("beforeOffset", None, STATIC_PREFIX + name, jvm._gateway_client)
-    offset = factory(before)
-    with _admin(jvm, servers) as admin:
-        admin.deleteRecords(jvm.java.util.Map.of(partition, offset)).all().get()
+    def ingest(self, *words: str, topic: str = TOPIC) -> Ingested:
+        return self.lake.ingest_kafka(*self.servers, "--topic", topic, *words)
+
+    def read(self, written: int, rejected: int = 0, skipped: int = 0, *words: str) -> None:
+        """Ingest, which brings so many records."""
+        done = self.ingest(*words)
+        counts = (written + rejected + skipped, written, rejected, skipped)
+        assert (done.code, done.counts) == (0, counts), done.err
+
+    def refuse(self, offset: int) -> None:
+        """Ingest, which finds that records from an offset on have expired."""
+        done = self.ingest()
+        assert done.code == 1
+        assert f"{TOPIC}, partition 0: resuming at offset {offset}" in done.err
+        assert "--from-earliest" in done.err
+        assert "Traceback" not in done.err
+
+    def places(self, *expected: str) -> None:
+        """Bronze has the events of these generations, partitions and offsets."""
+        found = []
+        for row in self.lake.rows("bronze.cdc_events"):
+            assert (row["topic"], row["key"]) == (TOPIC, KEY)
+            assert row["value"] in (event(row["source_lsn"]), other(row["source_lsn"]))
+            assert row["kafka_timestamp"] is not None
+            place = ("topic_generation", "kafka_partition", "kafka_offset")
+            found.append("/".join(str(row[name]) for name in place))
+        assert sorted(found) == sorted(expected)
+
+    def land(self, topic: str) -> None:
+        """Ingest a file with an event of another topic, which Kafka lacks."""
+        value = json.loads(event(1).replace("cdc_events", topic.rpartition(".")[2]))
+        self.lake.land([record(json.loads(KEY), value, 5, topic)])
+        assert self.lake.ingest().code == 0
+
+    def lag(self, expected: int, *unknown: str) -> None:
+        """What ``status`` says that bronze lacks of the topic, and of no other."""
+        done = self.lake.status("--json", *self.servers)
+        assert (done.code, done.err) == (0, "")
+        status = json.loads(done.out)
+        assert status["lag_by_topic"] == {TOPIC: expected, **dict.fromkeys(unknown)}
+        assert status["lag_records"] == expected
