@@ -2,7 +2,6 @@
 
 from tests.conftest import aws, lake, new_lake
 from tests.servers.conftest import (
-    fast_stack,
     open_folder,
     postgres,
     servers,
@@ -12,7 +11,6 @@ from tests.servers.conftest import (
 
 __all__ = [
     "aws",
-    "fast_stack",
     "lake",
     "new_lake",
     "open_folder",

@@ -1,6 +1,5 @@
 """Servers that the modules of this tier share."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,10 +52,10 @@ def open_folder() -> Iterator[Path]:
 @contextmanager
 def open_root() -> Iterator[Path]:
     """The same for as long as a block."""
-    root = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
-    root.chmod(0o755)
-    yield root
-    shutil.rmtree(root, ignore_errors=True)
+    temporary = tempfile.TemporaryDirectory
+    with temporary(prefix="cdc-lakehouse-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(scope="module")
@@ -72,38 +71,33 @@ def postgres(open_folder: Path) -> Iterator[PostgresServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def fast_stack() -> Iterator[None]:
-    """The PostgreSQL of every stack in this process runs without fsync."""
-    with pytest.MonkeyPatch.context() as patch:
-        fast: Any = partial(PostgresServer, settings=FAST_POSTGRES)
-        patch.setattr("lab.stack.northwind.PostgresServer", fast)
-        yield
-
-
 @contextmanager
 def streaming(root: Path) -> Iterator[NorthwindStack]:
-    """A stack that streams, at ports that it finds again after a kill."""
-    stack = NorthwindStack(root)
-    try:
-        stack.start(ports={name: free_port() for name in stack.PORTS})
-        stack.wait_until_caught_up()
-        yield stack
-    finally:
-        stack.remove()
+    """A stack that streams, at ports that it finds again after a kill.
+
+    Its PostgreSQL runs without fsync, also that of its other objects.
+    """
+    fast: Any = partial(PostgresServer, settings=FAST_POSTGRES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lab.stack.northwind.PostgresServer", fast)
+        stack = NorthwindStack(root)
+        try:
+            stack.start(ports={name: free_port() for name in stack.PORTS})
+            stack.wait_until_caught_up()
+            yield stack
+        finally:
+            stack.remove()
 
 
 @pytest.fixture(scope="session")
-def stack(servers: None, fast_stack: None) -> Iterator[NorthwindStack]:
+def stack(servers: None) -> Iterator[NorthwindStack]:
     """The stack that most modules of this tier share."""
     with open_root() as root, streaming(root) as stack:
         yield stack
 
 
 @pytest.fixture(scope="module")
-def own_stack(
-    servers: None, fast_stack: None, open_folder: Path
-) -> Iterator[NorthwindStack]:
+def own_stack(servers: None, open_folder: Path) -> Iterator[NorthwindStack]:
     """A stack of a module's own."""
     with streaming(open_folder) as stack:
         yield stack
