@@ -5,15 +5,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 import redis
 import requests
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from lab.stack import jars
-from lab.stack.processes import wait_until
 from tests.support.ports import free_port
 from tests.support.project import PROJECT, parsed
 from tests.support.required import require_program
@@ -34,12 +35,6 @@ def process(*command: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
         started.terminate()
         started.communicate(timeout=60)
         assert started.returncode in (0, 143)
-
-
-def is_up(client: redis.Redis) -> bool:
-    with suppress(redis.ConnectionError):
-        return bool(client.ping())
-    return False
 
 
 def computed(url: str) -> float:
@@ -64,8 +59,9 @@ def test_processes_share_answers_through_redis(tmp_path: Path) -> None:
     with ExitStack() as stack:
         run = (server, "--port", str(port), "--bind", "127.0.0.1", "--save", "")
         stack.enter_context(process(*run))
+        half_a_minute = Retry(ConstantBackoff(0.1), 300)
+        redis.Redis.from_url(settings["REDIS_URL"], retry=half_a_minute).ping()
         client = redis.Redis.from_url(settings["REDIS_URL"])
-        wait_until(lambda: is_up(client), 30, "Redis")
         urls = []
         for _ in range(2):
             command = (sys.executable, "-m", "cdc_lakehouse", *words)
