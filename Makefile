@@ -77,8 +77,8 @@ nightly: setup s3 $(CLASSES) ## storms, crashes, mutants, new seeds, Python 3.12
 
 # Its parts: storms with faults, crashes at every point, ten new seeds;
 nightly-storms: setup s3 $(CLASSES)
-	@python -m pytest tests/servers --ignore tests/servers/test_mutants.py -m nightly \
-	  --junitxml=reports/nightly-storms.xml
+	@python -m pytest tests/lake tests/servers --ignore tests/servers/test_mutants.py \
+	  -m nightly --junitxml=reports/nightly-storms.xml
 
 # wrong changes, each of which a test notices, one for each process at a time;
 nightly-mutants: setup s3 $(CLASSES)

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import time
 import uuid
@@ -14,10 +13,12 @@ import pytest
 
 from cdc_lakehouse.spark.lock import exclusive_lock
 from tests.conftest import NewLake
-from tests.support.crash_images import BATCHES, unfinished
+from tests.support.commands import start
+from tests.support.crash_images import BATCHES
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT
 from tests.support.small_project import small_project
+from tests.support.tables import Tables
 
 SECONDS_TO_START = 120
 # From a signal to the end: of a batch or a statement that is under way, and of the JVM.
@@ -35,19 +36,12 @@ class Command:
         folder: where it runs.
     """
 
-    def __init__(self, lake: Path, *words: str, folder: Path = PROJECT) -> None:
+    def __init__(self, lake: Path, *words: str | Path, folder: Path = PROJECT) -> None:
         self._mark = uuid.uuid4().hex
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", *words],
-            cwd=folder,
-            env=environment(lake) | {MARK: self._mark, "PYTHONPATH": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=_default_signals,
-        )
+        known = environment(lake) | {MARK: self._mark, "PYTHONPATH": str(folder)}
+        # A shell that runs the tests in the background has children ignore Ctrl-C.
+        python = ("env", "--default-signal=INT,TERM,HUP", sys.executable)
+        self.process = start(*python, "-m", *words, cwd=folder, env=known)
 
     def pids(self) -> dict[int, bytes]:
         """The command lines of its processes, whatever group they are in."""
@@ -93,12 +87,6 @@ class Command:
         self.process.communicate()
 
 
-def _default_signals() -> None:
-    """A shell that runs the tests in the background has children ignore Ctrl-C."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 Run = Callable[..., Command]
 
 
@@ -107,21 +95,20 @@ def run() -> Iterator[Run]:
     """Start commands; whatever is left of them is killed."""
     commands: list[Command] = []
 
-    def start(*words: str | Path, **options: Path) -> Command:
-        lake, *rest = words
-        commands.append(Command(Path(lake), *map(str, rest), **options))
+    def begin(lake: Path, *words: str | Path, **options: Path) -> Command:
+        commands.append(Command(lake, *words, **options))
         return commands[-1]
 
-    yield start
+    yield begin
     for command in commands:
         command.end()
 
 
 def writes(lake: Path, table: str) -> Callable[[], bool]:
-    """Whether a commit of a table is under way."""
-    folder = lake / f"warehouse/{table.replace('.', '.db/')}/.hoodie"
-    return lambda: (
-        table in unfinished({str(path.relative_to(lake)) for path in folder.glob("*")})
+    """Whether a commit of a table is under way: it has begun, and is not completed."""
+    timeline = Tables(lake).path(table) / ".hoodie"
+    return lambda: any(
+        not path.with_suffix("").exists() for path in timeline.glob("*commit.requested")
     )
 
 

@@ -7,7 +7,6 @@ at that moment. ``crash_recorder`` takes the copies while the work is done once,
 undisturbed; this module puts them back, runs the work again, and compares.
 """
 
-import json
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -17,20 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
-from tests.support.lake import Lake, SparkProcess
+from tests.support.lake import Lake
 from tests.support.records import UNAVAILABLE, Record, flattened, record
-from tests.support.small_project import (
-    COLUMNS,
-    MORE_COLUMNS,
-    add_gold,
-    set_columns,
-    small_project,
-)
+from tests.support.small_project import set_columns
 
-# On a timeline of table version 6 only the action commit leaves out its name in flight.
-_INSTANT = re.compile(
-    r"warehouse/(\w+)\.db/(\w+)/\.hoodie/(\d{17})\.(?:([a-z]+)\.)?([a-z]+)"
-)
 _IN_PLACE = re.compile(r"^metastore/|/hoodie\.properties$")
 _PASSING = re.compile(
     r"(?<!/\.hoodie)/$|\.crc$|\.tmp$|/_temporary/|\.[0-9a-f]{8}-[0-9a-f-]{27}$"
@@ -38,27 +27,6 @@ _PASSING = re.compile(
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 # The point at which the work was done.
 END = "end"
-REQUESTED, IN_FLIGHT, COMPLETED = STATES = ("requested", "inflight", "completed")
-
-
-def instants_of(paths: Iterable[str]) -> dict[tuple[str, str], str]:
-    """How far each instant of each table is, by the table and the instant's time.
-
-    The paths are of files, relative to the lake's folder.
-    """
-    found: dict[tuple[str, str], str] = {}
-    for path in paths:
-        if match := _INSTANT.fullmatch(path):
-            layer, table, time, _, last = match.groups()
-            state = last if last in STATES else COMPLETED
-            key = (f"{layer}.{table}", time)
-            found[key] = max(state, found.get(key, state), key=STATES.index)
-    return found
-
-
-def unfinished(paths: Iterable[str]) -> set[str]:
-    """The tables that have an instant which is not completed."""
-    return {table for (table, _), state in instants_of(paths).items() if state != COMPLETED}
 
 
 @dataclass(frozen=True)
@@ -69,11 +37,6 @@ class Image:
     # every file below the lake's folder and the SHA-256 of its content; a folder's path
     # ends with a slash
     files: dict[str, str] = field(repr=False)
-
-    @cached_property
-    def instants(self) -> dict[tuple[str, str], str]:
-        """How far each instant of each table is."""
-        return instants_of(self.files)
 
     @cached_property
     def state(self) -> frozenset[tuple[str, str]]:
@@ -149,14 +112,13 @@ class Work:
         self.rerun = rerun
         self.layers = layers.split()
         lake.release()  # it starts without a metastore open, as a new process does
-        answer = lake.spark.ask("crash_recorder:record", str(folder), *ask)
+        answer, recorded = lake.spark.ask("crash_recorder:record", str(folder), *ask)
         assert answer.get("success", answer.get("code") == 0), answer
         self.expected = content(lake, *self.layers)
-        recorded = json.loads((folder / "images.json").read_text(encoding="utf-8"))
         # Every point at which the recorder looked, and the number of its image.
-        self.points: list[tuple[str, int]] = recorded["points"]
+        self.points: list[tuple[str, int]] = recorded[0]
         # Those that differ from the one before, in their order.
-        self.images = [Image(**image) for image in recorded["images"]]
+        self.images: list[Image] = recorded[1]
 
     @property
     def states(self) -> list[Image]:
@@ -232,24 +194,24 @@ def record_build(lake: Lake, folder: Path, columns: dict[str, str]) -> Work:
     return Work(lake, folder, rerun, "bronze silver gold", *asked)
 
 
-@dataclass(frozen=True)
+@dataclass
 class SmallLake:
-    """Ingests and builds of one silver table and one of gold, recorded."""
+    """Ingests and builds of one silver table and one of gold, recorded.
 
-    ingests: list[Work]  # of each batch
-    # the first, an increment, and one after a column was added to the model, as far as
-    # asked for
-    builds: list[Work]
+    Attributes:
+        lake: the lake, whose project has a folder of its own.
+        folder: keeps the images.
+    """
 
+    lake: Lake
+    folder: Path
+    ingests: list[Work] = field(default_factory=list)
+    builds: list[Work] = field(default_factory=list)
 
-def small_lake(spark: SparkProcess, folder: Path, *, builds: int) -> SmallLake:
-    """Make one, below a folder."""
-    project = small_project(folder / "project")
-    add_gold(project)
-    lake = spark.new_lake(project=project)
-    small = SmallLake([], [])
-    for number, columns in enumerate((COLUMNS, COLUMNS, MORE_COLUMNS)[:builds]):
-        lake.land(BATCHES[number])
-        small.ingests.append(record_ingest(lake, folder / f"ingest-{number}"))
-        small.builds.append(record_build(lake, folder / f"build-{number}", columns))
-    return small
+    def go_on(self, columns: dict[str, str]) -> None:
+        """Record the ingest of the next batch, and a build with some columns."""
+        number = len(self.builds)
+        self.lake.land(BATCHES[number])
+        self.ingests.append(record_ingest(self.lake, self.folder / f"ingest-{number}"))
+        folder = self.folder / f"build-{number}"
+        self.builds.append(record_build(self.lake, folder, columns))

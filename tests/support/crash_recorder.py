@@ -12,7 +12,6 @@ Derby writes past Hadoop; its own recovery is not looked at.
 """
 
 import hashlib
-import json
 import os
 import pkgutil
 import re
@@ -21,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -64,9 +62,6 @@ class Recorder:
         with self._watched_statements(), self._watched_file_system():
             yield
         self.point(END)
-        (self.folder / "images.json").write_text(
-            json.dumps({"points": self.points, "images": [asdict(i) for i in self.images]})
-        )
 
     def point(self, name: str) -> None:
         """Take an image, unless the last one is the same; one at the end always."""
@@ -224,8 +219,14 @@ def _state(thread: Path) -> str:
     return status.rpartition(") ")[2][0]
 
 
-def record(folder: str, name: str, *arguments: Any) -> Any:
-    """Call a function and keep in a folder what a kill would leave at each point."""
+def record(folder: str, name: str, *arguments: Any) -> tuple[Any, tuple[Any, list[Image]]]:
+    """Call a function and keep in a folder what a kill would leave at each point.
+
+    Returns:
+        What the function returns; the points and the images.
+    """
     spark_session()
-    with Recorder(Path(os.environ["LAKE_ROOT"]), Path(folder)).recording():
-        return pkgutil.resolve_name(f"tests.support.{name}")(*arguments)
+    recorder = Recorder(Path(os.environ["LAKE_ROOT"]), Path(folder))
+    with recorder.recording():
+        answer = pkgutil.resolve_name(f"tests.support.{name}")(*arguments)
+    return answer, (recorder.points, recorder.images)
