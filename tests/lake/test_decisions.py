@@ -2,7 +2,8 @@
 
 Every epoch's log starts again, so that the positions of a later one are the lower ones.
 After each of three builds and a full refresh silver and the histories are what the
-reference makes of the same events and decisions (``decisions.toml``).
+reference makes of the same events and decisions (``decisions.toml``). Snapshots that
+markers say to be complete have a lake of their own (``complete_snapshots.toml``).
 """
 
 import json
@@ -15,8 +16,10 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.histories import Lane, Outcome
+from tests.support.lake import TOPICS_FILE
 from tests.support.lanes import compare, write_project
 from tests.support.reference import Event, Snapshot
+from tests.support.scenario import MARKERS_TOPIC, live, made
 from tests.support.stories import told
 
 pytestmark = pytest.mark.thorough
@@ -101,3 +104,56 @@ def test_rows_are_the_reference_s(
 def test_decisions_that_are_refused(wrong: dict[str, list[str]]) -> None:
     """Names of two events, a decision that was another, none at all."""
     assert wrong["refused"] == []
+
+
+# Complete snapshots by the markers of ``cdc-lakehouse resync``
+
+RESYNCS = tomllib.loads(Path(__file__).with_name("complete_snapshots.toml").read_text())
+MARKED = ("--vars", "cdc_lakehouse_resync: true")
+OTHER_TOPIC = "other.datalake.products"
+RESYNCED = ("orders", "order_items", "customers", "products")
+
+
+def test_rows_that_a_snapshot_lacks_are_deleted(new_lake: NewLake, tmp_path: Path) -> None:
+    """When all of its reads are there, by markers; one that was cut off deletes nothing.
+
+    Of orders the marker arrives before half of the reads. Customers are emptied. Of
+    products a snapshot is cut off, and another is not; then one is of another source that
+    fills the same table, at a lower position of its own log.
+
+    A marker is applied once, and again by a full refresh or where tables were dropped. A
+    new one costs one statement to see.
+    """
+    topics = tmp_path / "topics.toml"
+    lines = f'"{MARKERS_TOPIC}" = "complete_snapshots"\n"{OTHER_TOPIC}" = "products"\n'
+    topics.write_text(TOPICS_FILE.read_text().replace("[topics]\n", "[topics]\n" + lines))
+    lake = new_lake(topics)
+
+    def found() -> dict[str, set[Any]]:
+        return {table: live(lake.rows(f"silver.{table}"), table) for table in RESYNCED}
+
+    models = ("-s", "path:models/staging", *RESYNCED)
+    after = {}
+    for step, events in RESYNCS.items():
+        lake.build(map(made, events), *models, *MARKED)
+        after[step] = found()
+    marked, read, later = (after[step] for step in ("markers", "reads", "later"))
+    assert (marked["orders"], read["orders"]) == ({1, 2, 3, 4, 5}, {1, 4, 5})
+    assert read["order_items"] == {1, 4, 5}
+    last = after["other source"]
+    assert marked["products"] == {1, 2, 3, 4, 11, 12}
+    assert (read["products"], last["products"]) == ({1, 2, 11, 12}, {1, 2, 11})
+    # Of a table that was emptied.
+    assert (marked["customers"], later["customers"]) == ({"OPEN"}, {"OPEN", "C2"})
+
+    before = lake.tables.instants()
+    marked_run = lake.dbt("run", *models, *MARKED)["statements"]
+    plain_run = lake.dbt("run", *models)["statements"]
+    assert lake.tables.instants() == before
+    assert len(marked_run) <= len(plain_run) + 1, "\n".join(marked_run)
+    lake.dbt("run", "--full-refresh", "-s", *RESYNCED, *MARKED)
+    assert found() == last
+    for table in ("orders", "customers"):
+        lake.sql(f"drop table silver.{table} purge")
+    lake.dbt("run", "-s", *RESYNCED, *MARKED)
+    assert found() == last

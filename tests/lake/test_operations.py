@@ -7,61 +7,24 @@ Which rows truncates delete ``tests/lake/test_decisions.py`` compares with the r
 import json
 import re
 import shlex
-import subprocess
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import NewLake
-from tests.support.lake import Lake, environment
-from tests.support.project import PROJECT, copy_project, replace_once
-from tests.support.records import TOPIC, Record, envelope, flattened, record
-from tests.support.scenario import customer, live, order, product
+from tests.support.commands import run
+from tests.support.lake import environment
+from tests.support.project import copy_project, replace_once
+from tests.support.records import TOPIC, Record, flattened, record
+from tests.support.scenario import live, made, order, product
 from tests.support.small_project import add_gold, small_project
 
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
+STEPS = tomllib.loads(Path(__file__).with_name("operations.toml").read_text())
 # The data test of one model's column ``untyped_columns``.
 UNTYPED = "cdc_lakehouse_no_untyped_values_orders_untyped_columns"
-
-
-def truncate(lsn: int, table: str = "cdc_events") -> Record:
-    """A truncate of a table, which only Debezium's envelope brings."""
-    value = envelope("t", None, lsn, table=table)
-    return record(None, value, 10, topic=f"demo.datalake.{table}")
-
-
-FIRST: list[Record] = [
-    *(order("c", key, 100 + key, key) for key in (1, 2, 3, 16)),
-    customer("c", "ALFKI", 100, 0),
-    customer("c", "BONAP", 110, 1),
-    product("c", 1, 1_000, 0),
-    product("c", 2, 1_010, 1),
-]
-ODD_FIELD: dict[str, Any] = {"gift\x1b[2Jnote": "roses"}
-SECOND: list[Record] = [
-    truncate(300),
-    order("c", 4, 220, 11),
-    order("u", 2, 310, 12),
-    order("u", "x1", 1_030, 13),
-    order("c", 11, 1_040, 14, order_date="soon"),
-    order("c", 12, 1_050, 15, customer_id="BONAP", **ODD_FIELD),
-    # A delete whose record has no key: the row that it ended has it.
-    record(None, envelope("d", {"order_id": 16}, 1_090), 20),
-    truncate(200, "customers"),
-    customer("c", "CHOPS", 210, 11),
-    # The source was restored: its LSNs start again, at new offsets.
-    product("u", 1, 10, 7, product_name="Newer"),
-]
-# Of products, nothing but an event that was delivered before; order 5 is older than the
-# truncate.
-THIRD: list[Record] = [
-    order("c", 79, 9_000, 900),
-    order("c", 5, 230, 901),
-    product("c", 2, 1_010, 8),
-]
 
 
 def decided(decisions: dict[str, str]) -> tuple[str, str]:
@@ -78,8 +41,8 @@ def builds(new_lake: NewLake) -> SimpleNamespace:
     def keep(step: str) -> None:
         left.steps[step] = {table: lake.rows(f"silver.{table}") for table in SILVER}
 
-    lake.build(FIRST, "-s", "path:models/staging", *SILVER)
-    lake.land(SECOND)
+    lake.build(map(made, STEPS["first"]), "-s", "path:models/staging", *SILVER)
+    lake.land(map(made, STEPS["second"]))
     assert lake.ingest().code == 0
     before = lake.tables.instants()
     left.stopped = lake.dbt_error("run", "-s", *SILVER)
@@ -94,7 +57,7 @@ def builds(new_lake: NewLake) -> SimpleNamespace:
     rebuilt = lake.dbt("build", "--full-refresh", "-s", "orders", *rejected, *alone)
     left.tests = rebuilt["nodes"]
     keep("rebuilt without the variable")
-    lake.land(THIRD)
+    lake.land(map(made, STEPS["third"]))
     assert lake.ingest().code == 0
     left.of_one_table = lake.dbt("run", "-s", "customers")["said"]
     models = ("orders", "products", "rejected_rows")
@@ -103,10 +66,10 @@ def builds(new_lake: NewLake) -> SimpleNamespace:
     return left
 
 
-STEPS = ("decided", "rebuilt without the variable", "third")
+BUILDS = ("decided", "rebuilt without the variable", "third")
 
 
-@pytest.mark.parametrize("step", STEPS[:2])
+@pytest.mark.parametrize("step", BUILDS[:2])
 def test_event_without_a_key_is_in_rejected_rows(
     step: str, builds: SimpleNamespace
 ) -> None:
@@ -147,7 +110,7 @@ def test_undecided_truncate_stops_the_build(builds: SimpleNamespace) -> None:
     assert builds.is_untouched
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", BUILDS)
 def test_applied_truncate_deletes_what_is_older(step: str, builds: SimpleNamespace) -> None:
     """Stored, in its batch or late, and in a full refresh without the variable.
 
@@ -167,18 +130,11 @@ def test_applied_truncate_deletes_what_is_older(step: str, builds: SimpleNamespa
     assert live(rows["customers"], "customers") == {"ALFKI", "BONAP", "CHOPS"}
 
 
-def typed(lake: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a dbt command in a process of its own, which finds the plugin by itself."""
-    known = environment(lake) | {"DBT_TARGET_PATH": f"{lake}/target"}
-    del known["PYTHONPATH"]
-    return subprocess.run(
-        ["dbt", *command.split(), "--profiles-dir", "profiles"],
-        cwd=PROJECT,
-        env=known,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+def failure(lake: Path, command: str) -> str:
+    """What a dbt command says that fails in a process of its own, without our path."""
+    known = environment(lake) | {"DBT_TARGET_PATH": f"{lake}/target", "PYTHONPATH": ""}
+    words = [*command.split(), "--profiles-dir", "profiles"]
+    return run("dbt", *words, env=known, code=2)
 
 
 @pytest.mark.parametrize(
@@ -189,18 +145,15 @@ def typed(lake: Path, command: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_empty_lake_is_reported(command: str, message: str, tmp_path: Path) -> None:
-    done = typed(tmp_path, command)
-    assert done.returncode != 0
-    assert f"{message} {tmp_path}" in done.stdout + done.stderr
+    assert f"{message} {tmp_path}" in failure(tmp_path, command)
 
 
 def test_second_build_names_the_process_of_the_first(builds: SimpleNamespace) -> None:
     # The lock is taken by a dbt command, and kept until another lake's turn comes.
     builds.lake.dbt("show", "--inline", "select 1")
-    second = typed(builds.lake.root, "run -s stg_orders")
-    assert second.returncode != 0
-    assert str(builds.lake.spark.pid) in second.stdout + second.stderr
-    assert "Traceback" not in second.stdout
+    said = failure(builds.lake.root, "run -s stg_orders")
+    assert str(builds.lake.spark.pid) in said
+    assert "Traceback" not in said
 
 
 def test_missing_bronze_table_is_named(builds: SimpleNamespace) -> None:
@@ -222,10 +175,10 @@ def test_ingest_builds_in_its_own_process(builds: SimpleNamespace, tmp_path: Pat
     """And reports what it wrote, also where the build failed."""
     lake = builds.lake
     landing = str(lake.landing)
-    run = f"run -s stg_orders orders --target-path {shlex.quote(str(tmp_path))}"
+    build = f"run -s stg_orders orders --target-path {shlex.quote(str(tmp_path))}"
 
     lake.land([order("c", 77, 7_000, 700)])
-    wrong = f"{run} --vars '{{cdc_lakehouse_complete_snapshots: {{cdc_events: 5}}}}'"
+    wrong = f"{build} --vars '{{cdc_lakehouse_complete_snapshots: {{cdc_events: 5}}}}'"
     done = lake.ingest(landing, "--then-build", wrong)
     failed, counts = done.out.splitlines()
     assert failed.startswith("the build failed (")
@@ -234,25 +187,17 @@ def test_ingest_builds_in_its_own_process(builds: SimpleNamespace, tmp_path: Pat
     assert done.code == 1
 
     # What a failed build left is built although nothing is new.
-    done = lake.ingest(landing, "--then-build", run)
+    done = lake.ingest(landing, "--then-build", build)
     built, counts = done.out.splitlines()
     assert built.startswith("built (")
     assert counts == "read 0 records, wrote 0 events, rejected 0, skipped 0"
     assert (done.code, 77 in live(lake.rows("silver.orders"), "orders")) == (0, True)
 
 
-def values_in_files(lake: Lake, table: str, column: str) -> set[str]:
-    """The values of a column that any file of a table holds, of whichever version."""
-    return {
-        value
-        for file in lake.tables.path(table).rglob("*.parquet")
-        for value in pq.read_table(file, columns=[column])[column].to_pylist()
-    }
-
-
 def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     """Erase a key, drop a table and build it again, drop a day of bronze."""
     lake = builds.lake
+    in_files = lake.tables.values_in_files
 
     def operate(name: str, **arguments: str) -> None:
         lake.dbt("run-operation", name, "--args", json.dumps(arguments))
@@ -278,9 +223,9 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     left = lake.rows("bronze.products")
     assert left == [row for row in events if row["key"] == '{"product_id":2}']
     assert lake.tables.properties("bronze.products")["hoodie.table.version"] == "6"
-    assert values_in_files(lake, "bronze.products", "key") == {'{"product_id":2}'}
-    assert key not in values_in_files(lake, "bronze.rejected_events", "key")
-    reasons = values_in_files(lake, "silver.rejected_rows", "reason")
+    assert in_files("bronze.products", "key") == {'{"product_id":2}'}
+    assert key not in in_files("bronze.rejected_events", "key")
+    reasons = in_files("silver.rejected_rows", "reason")
     assert reasons == {"order_id: 'x1' is no int"}
     assert lake.tables.count_scratch_rows() == 0
 
@@ -298,7 +243,7 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     )
     lake.sql("delete from silver.logged where key = 'erased'")
     operate("remove_versions", table="silver.logged")
-    assert values_in_files(lake, "silver.logged", "key") == {"kept"}
+    assert in_files("silver.logged", "key") == {"kept"}
 
     operate("drop_table", table="silver.products")
     lake.dbt("run", "-s", "products")

@@ -11,25 +11,14 @@ import pytest
 
 from tests.conftest import NewLake
 from tests.support.lake import Lake
-from tests.support.records import UNAVAILABLE, Record, flattened, record
-from tests.support.scenario import order as outbox_order
+from tests.support.records import UNAVAILABLE, Record
+from tests.support.scenario import customer, order
 from tests.support.small_project import small_project
 
 pytestmark = pytest.mark.thorough
 
 # A model of two bronze tables, and one that reads it.
 TWO_TABLES = Path(__file__).with_name("two_tables")
-
-
-def order(offset: int, key: int) -> Record:
-    row = {"order_id": key, "customer_id": "ALFKI", "customer": None}
-    return record({"order_id": key}, flattened("c", row, offset), offset)
-
-
-def customer(offset: int, key: str) -> Record:
-    row = {"customer_id": key, "city": "Graz"}
-    value = flattened("c", row, offset, table="customers")
-    return record({"customer_id": key}, value, offset, topic="demo.datalake.customers")
 
 
 def ingest(lake: Lake, *events: Record) -> None:
@@ -47,11 +36,11 @@ def names(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 def test_batch_that_two_tables_share_is_read_of_both(names: Lake) -> None:
     """A run may see it in one of them, before the ingest commits it to the other."""
-    names.build([order(1, 1), customer(1, "FIRST")])
-    names.build([order(2, 2)])
+    names.build([order("c", 1, 1, 1), customer("c", "FIRST", 1, 1)])
+    names.build([order("c", 2, 2, 2)])
     events = names.rows("bronze.cdc_events")
     [batch] = {row["ingest_batch"] for row in events if row["kafka_offset"] == 2}
-    ingest(names, customer(2, "LATE"))
+    ingest(names, customer("c", "LATE", 2, 2))
     names.sql(f"update bronze.customers set ingest_batch = {batch} where kafka_offset = 2")
     names.dbt("run")
     expected = {"order 1", "customer FIRST", "order 2", "customer LATE"}
@@ -62,8 +51,7 @@ def test_batch_that_two_tables_share_is_read_of_both(names: Lake) -> None:
 @contextmanager
 def commit_of_a_clock_ahead(lake: Lake, table: str, ahead: timedelta) -> Iterator[str]:
     """Have the newest commit of a table be of a time ahead; what errors say of it."""
-    schema, _, name = table.partition(".")
-    timeline = lake.root / "warehouse" / f"{schema}.db" / name / ".hoodie"
+    timeline = lake.tables.path(table) / ".hoodie"
     newest = max(timeline.glob("*commit"))
     at = datetime.now(UTC) + ahead
     copy = timeline / f"{at.strftime('%Y%m%d%H%M%S%f')[:-3]}{newest.suffix}"
@@ -80,8 +68,8 @@ def commit_of_a_clock_ahead(lake: Lake, table: str, ahead: timedelta) -> Iterato
 def test_nothing_is_written_by_a_clock_that_is_behind(names: Lake) -> None:
     """A reader would not see it. Each layer has its own writers, and their clocks."""
     hour = timedelta(hours=1)
-    names.build([order(20, 20), customer(20, "EARLY")])
-    names.land([order(21, 21), customer(21, "THEN")])
+    names.build([order("c", 20, 20, 20), customer("c", "EARLY", 20, 20)])
+    names.land([order("c", 21, 21, 21), customer("c", "THEN", 21, 21)])
     with commit_of_a_clock_ahead(names, "bronze.customers", hour) as said:
         before = names.rows("bronze.cdc_events")
         refused = names.ingest()
@@ -91,10 +79,10 @@ def test_nothing_is_written_by_a_clock_that_is_behind(names: Lake) -> None:
     assert names.ingest().code == 0
     with commit_of_a_clock_ahead(names, "silver.names", hour) as said:
         assert said in names.dbt_error("run")
-        ingest(names, order(22, 22))
+        ingest(names, order("c", 22, 22, 22))
     names.dbt("run")
     with commit_of_a_clock_ahead(names, "silver.names", timedelta(seconds=3)):
-        names.build([order(23, 23)])
+        names.build([order("c", 23, 23, 23)])
     found = {row["name_id"] for row in names.rows("silver.names")}
     assert {f"order {key}" for key in range(20, 24)} | {"customer THEN"} <= found
     for table in ("bronze.customers", "silver.names"):
@@ -130,9 +118,9 @@ def test_increment_of_four_models_is_24_statements(new_lake: NewLake) -> None:
     """
     lake = new_lake()
     models = ("-s", "stg_orders", "orders", "order_items", "revenue_by_customer")
-    lake.build([outbox_order("c", 1, 100, 0), outbox_order("u", 1, 120, 2)], *models)
-    late = outbox_order("u", 1, 110, 1)
-    ingest(lake, outbox_order("c", 2, 130, 3), late)
+    lake.build([order("c", 1, 100, 0), order("u", 1, 120, 2)], *models)
+    late = order("u", 1, 110, 1)
+    ingest(lake, order("c", 2, 130, 3), late)
     statements = lake.dbt("run", *models)["statements"]
     assert len(lake.rows("silver.order_items")) == 2
     assert len(statements) <= 24, "\n".join(statements)
@@ -164,18 +152,18 @@ def test_rows_that_may_wait_are_searched_for_where_there_may_be_some(
     def searches(statements: list[str]) -> bool:
         return any("from silver.orders" in s and "limit 1" in s for s in statements)
 
-    lake.build([outbox_order("c", 1, 100, 0), outbox_order("u", 1, 120, 2)], *models)
-    assert not searches(statements_after(outbox_order("u", 1, 110, 1)))
+    lake.build([order("c", 1, 100, 0), order("u", 1, 120, 2)], *models)
+    assert not searches(statements_after(order("u", 1, 110, 1)))
 
     statements = statements_after(
-        outbox_order("c", 2, 130, 3), outbox_order("u", 2, 140, 4, employee=UNAVAILABLE)
+        order("c", 2, 130, 3), order("u", 2, 140, 4, employee=UNAVAILABLE)
     )
     [raised] = [at for at, text in enumerate(statements) if "lakehouse.carries" in text]
     [stored] = [at for at, text in enumerate(statements) if "insert into silver.o" in text]
     assert raised < stored
 
-    assert searches(statements_after(outbox_order("u", 1, 105, 5)))
+    assert searches(statements_after(order("u", 1, 105, 5)))
 
-    lake.build([outbox_order("u", 2, 150, 6)], *models)
+    lake.build([order("u", 2, 150, 6)], *models)
     lake.dbt("run", "--full-refresh", *models)
-    assert not searches(statements_after(outbox_order("u", 1, 106, 7)))
+    assert not searches(statements_after(order("u", 1, 106, 7)))

@@ -11,15 +11,13 @@ import pytest
 
 from tests.support.commands import Process, start
 from tests.support.lake import environment
-from tests.support.records import flattened, record
 from tests.support.required import missing
 from tests.support.rights import run_bound
-from tests.support.scenario import order
+from tests.support.scenario import customer, order
 from tests.support.tables import Tables
 
 SIZE = "size=64m"
 BUILD = ("dbt.cli.main", "run", "-s", "stg_customers", "customers")
-TOPIC = "demo.datalake.customers"
 
 
 @pytest.fixture
@@ -34,17 +32,6 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         missing(f"no file system can be mounted here: {error}")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
-def fill(file: Path) -> None:
-    """Take all the room that is left."""
-    with file.open("wb", buffering=0) as stream:
-        size = 1 << 20
-        while size:
-            try:
-                stream.write(b"x" * size)
-            except OSError:
-                size //= 2
 
 
 def test_build_ends_with_the_reason_and_the_next_one_goes_on(
@@ -62,10 +49,9 @@ def test_build_ends_with_the_reason_and_the_next_one_goes_on(
         assert (process.returncode != 0) == is_full, said
         assert (f"the disk of {lake} is full" in said) == is_full, said
 
-    def ingest(customer: str, lsn: int) -> None:
-        value = flattened("c", {"customer_id": customer}, lsn, table="customers")
-        line = record({"customer_id": customer}, value, lsn, topic=TOPIC)
-        (landing / f"{lsn}.json").write_text(json.dumps(line) + "\n")
+    def ingest(name: str, lsn: int) -> None:
+        line = json.dumps(customer("c", name, lsn, lsn))
+        (landing / f"{lsn}.json").write_text(line + "\n")
         end(begin("ingest", "files", str(landing)))
 
     places = ("--target-path", str(tmp_path), "--log-path", str(tmp_path))
@@ -81,7 +67,8 @@ def test_build_ends_with_the_reason_and_the_next_one_goes_on(
     while (lake / "dbt build.lock").read_text() != str(process.pid):
         assert process.poll() is None
         time.sleep(0.1)
-    fill(disk / "fill")
+    # It ends when there is no room.
+    subprocess.run(["dd", "if=/dev/zero", f"of={disk / 'fill'}"], capture_output=True)
     filled = time.monotonic()
     end(process, is_full=True)
     assert time.monotonic() - filled < 90

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -34,6 +35,14 @@ class Tables:
         """A table's rows, always in the same order."""
         found: list[Row] = read_columns(open_table(str(self.path(table)))).to_pylist()
         return sorted(found, key=repr)
+
+    def values_in_files(self, table: str, column: str) -> set[Any]:
+        """The values of a column that any file of a table holds, of whichever version."""
+        return {
+            value
+            for file in self.path(table).rglob("*.parquet")
+            for value in pq.read_table(file, columns=[column])[column].to_pylist()
+        }
 
     def file_groups(self, table: str) -> set[str]:
         """The ids of a table's file groups."""
