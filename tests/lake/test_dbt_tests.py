@@ -23,39 +23,12 @@ select *, 1 as version_number, timestamp'2024-01-01' as valid_from from staging.
 """
 
 MADE_UP = yaml.safe_load(Path(__file__).with_name("wrong_rows.yml").read_text())
-
-
-def made_up(folder: Path) -> dict[str, list[Row]]:
-    """The rows of a project's tables.
-
-    Of deleted ones a row that kept nothing, one for each column that was kept, and one of
-    which it is not known.
-    """
-    if folder == TICKIT:
-        return dict(MADE_UP["tickit"])
-    found: dict[str, list[Row]] = dict(MADE_UP["northwind"])
-    line = found["silver.order_items"][0]
-    for table, (key, *columns) in MADE_UP["deleted"].items():
-        found[f"silver.{table}"] = [
-            *found[f"silver.{table}"],
-            {key: "empty", "is_deleted": True},
-            *(
-                {key: f"kept {name}", "is_deleted": True, name: line.get(name, "x")}
-                for name in columns
-            ),
-            {key: "unknown", "is_deleted": None},
-        ]
-    return found
-
-
-# They enable every model and test.
-VARIABLES = {
-    PROJECT: (
-        *("cdc_lakehouse_unit_tests", "cdc_lakehouse_history"),
-        "cdc_lakehouse_recorded_events",
-    ),
-    TICKIT: ("tickit_unit_tests",),
-}
+# They enable every model and test, of either project.
+ENABLED = (
+    *("cdc_lakehouse_unit_tests", "cdc_lakehouse_history"),
+    *("cdc_lakehouse_recorded_events", "tickit_unit_tests"),
+)
+VARIABLES = ("--vars", json.dumps(dict.fromkeys(ENABLED, True)))
 # Those of columns that are not of a key, each with a wrong row above.
 OF_COLUMNS = {
     "not_null_order_items_customer_id": "warn",
@@ -65,12 +38,7 @@ OF_COLUMNS = {
 
 def dbt_test(lake: Lake, *arguments: str) -> dict[str, Any]:
     """``dbt test``, which may fail."""
-    words = ("--vars", variables(lake.project), "--indirect-selection", "eager")
-    return lake.try_dbt("test", *arguments, *words)
-
-
-def variables(folder: Path) -> str:
-    return json.dumps(dict.fromkeys(VARIABLES[folder], True))
+    return lake.try_dbt("test", *arguments, *VARIABLES, "--indirect-selection", "eager")
 
 
 def no_rows(types: dict[str, str]) -> str:
@@ -114,8 +82,7 @@ def lake(request: pytest.FixtureRequest, new_lake: NewLake) -> Lake:
     lake = new_lake(folder / "topics.toml", project=folder)
     lake.land(["not JSON"])
     assert lake.ingest().counts == (1, 0, 1, 0)
-    models = ("-s", "path:models/staging", "--vars", variables(folder))
-    staged = lake.dbt("run", *models)
+    staged = lake.dbt("run", "-s", "path:models/staging", *VARIABLES)
     views = {
         f"silver.{view.removeprefix('stg_')}": f"select * from staging.{view}"
         for _, view, _ in lake.sql("show views in staging")
@@ -132,7 +99,8 @@ def lake(request: pytest.FixtureRequest, new_lake: NewLake) -> Lake:
         lake.sql(f"create schema {layer}")
     for table, text in views.items():
         lake.sql(f"create view {table} as {text}")
-    for table, rows in made_up(folder).items():
+    made_up: dict[str, list[Row]] = MADE_UP["tickit" if folder == TICKIT else "northwind"]
+    for table, rows in made_up.items():
         described = lake.sql(f"describe {table}") if table in views else []
         types = {name: type for name, type, _ in described}
         lake.sql(f"create or replace view {table} as {query(rows, types)}")

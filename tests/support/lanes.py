@@ -89,13 +89,13 @@ def write_project(folder: Path, lanes: Sequence[Lane]) -> Path:
     if any(lane.marker_topics for lane in lanes):
         tables.append("complete_snapshots")
     for lane in lanes:
-        for name in OWN_MODELS if lane.name == "everything" else ():
+        if lane.name != "everything":
+            write_models(folder, lane, COLUMNS)
+            continue
+        for name in OWN_MODELS:
             own = folder / "models" / name.replace("history/", "")
             own.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(PROJECT / "models" / name, own)
-    for lane in lanes:
-        if lane.name != "everything":
-            write_models(folder, lane, COLUMNS)
     write_rejected_rows(folder / "models")
     named = [{"name": table} for table in tables]
     source = {"name": "bronze", "schema": "bronze", "tables": named}
