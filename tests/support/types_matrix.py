@@ -14,7 +14,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
 from decimal import Decimal
 from enum import IntEnum
 from pathlib import Path
@@ -27,37 +26,12 @@ FOLDER = Path(__file__).parent / "types"
 # `decimal.handling.mode` is the default, `precise`. The first has `string`. No other type
 # arrives differently in the two modes.
 PRECISE = "precise"
-DAYS_OF_400_YEARS = 146_097
-SECONDS_OF_A_DAY = 86_400
-UNIX_EPOCH = date(1970, 1, 1)
 
 
-# How a value in silver is compared with the source's text. Dates and times come from
-# Parquet as numbers, because Python's own types end at the years 1 and 9999.
-
-
-def _date_text(days: int) -> str:
-    """A day since 1970 as PostgreSQL writes it."""
-    cycles, rest = divmod(days, DAYS_OF_400_YEARS)
-    day = UNIX_EPOCH + timedelta(days=rest)
-    year = day.year + 400 * cycles
-    if year > 0:
-        return f"{year:04d}-{day:%m-%d}"
-    return f"{1 - year:04d}-{day:%m-%d} BC"
-
-
-def _timestamp_text(microseconds: int, zone: str = "") -> str:
-    """Microseconds since 1970 as PostgreSQL writes them."""
-    seconds, fraction = divmod(microseconds, 1_000_000)
-    days, second = divmod(seconds, SECONDS_OF_A_DAY)
-    day, _, era = _date_text(days).partition(" ")
-    time = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
-    return f"{day} {_short(f'{time}.{fraction:06d}')}{zone} {era}".rstrip()
-
-
-def _short(text: str) -> str:
-    """A time without the zeros at the end of its fraction."""
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def _moment(text: str) -> tuple[str, str]:
+    """A date or a time without its zone, which is UTC, and the zeros at its end."""
+    whole, _, fraction = text.replace("+00", "").partition(".")
+    return whole, fraction.rstrip("0")
 
 
 def _single(number: float | str) -> str:
@@ -71,13 +45,10 @@ def _bits(text: str) -> int:
 
 def _geometry_numbers(text: str) -> list[float]:
     """The numbers of a geometry in Debezium's JSON."""
-    shape = json.loads(text)
-    if "center" in shape:
-        return [shape["center"]["x"], shape["center"]["y"], shape["radius"]]
-    if "x" in shape or "a" in shape:
-        return [shape[name] for name in ("x", "y", "a", "b", "c") if name in shape]
+    if named := re.findall(r'"(?:[abcxy]|radius)":(-?[\d.]+)', text):
+        return [*map(float, named)]
     # The coordinates of a line or of a polygon's only ring in Well-Known Binary.
-    binary = base64.b64decode(shape["wkb"])
+    binary = base64.b64decode(json.loads(text)["wkb"])
     is_polygon = int.from_bytes(binary[1:5], "little") == 3
     # A polygon repeats its first point at its end.
     numbers = binary[13:-16] if is_polygon else binary[9:]
@@ -92,10 +63,7 @@ COMPARED: dict[str, tuple[Callable[[Any], Any], Callable[[str], Any]]] = {
     "decimal": (Decimal, Decimal),
     "double": (repr, lambda text: repr(float(text))),
     "single": (_single, _single),
-    "date": (_date_text, str),
-    "timestamp": (_timestamp_text, _short),
-    "timestamptz": (lambda value: _timestamp_text(value, "+00"), str),
-    "utc_time": (lambda text: text.replace("Z", "+00"), str),
+    **dict.fromkeys(("date", "timestamp", "timestamptz"), (_moment, _moment)),
     "json": (json.loads, json.loads),
     "jsons": (
         lambda text: [item and json.loads(item) for item in json.loads(text)],
@@ -103,20 +71,12 @@ COMPARED: dict[str, tuple[Callable[[Any], Any], Callable[[str], Any]]] = {
     ),
     "bits": (_bits, lambda text: int(text, 2)),
     "varying_bits": (lambda text: f"{_bits(text):b}" if text else "", str),
-    "bytes": (
-        lambda text: base64.b64decode(text).hex(),
-        lambda text: text.removeprefix("\\x").lower(),
-    ),
     "geometry": (
         _geometry_numbers,
         lambda text: [float(number) for number in re.findall(r"-?[\d.]+", text)],
     ),
-    "wkb": (
-        lambda text: base64.b64decode(json.loads(text)["wkb"]).hex(),
-        str.lower,
-    ),
+    "wkb": (lambda text: json.loads(text)["wkb"], str),
 }
-DATES = ("date", "timestamp", "timestamptz")
 
 
 @dataclass(frozen=True)
@@ -142,7 +102,7 @@ class Value:
     text: str | None
     # The declared type cannot hold it, so that the row has null and names the column.
     is_untyped: bool = False
-    # What this version does wrong, as the reason of a strict ``xfail``.
+    # What this version does wrong.
     wrong_today: str = ""
 
 
@@ -202,7 +162,6 @@ class Matrix:
         self._data = tomllib.loads((FOLDER / f"{database}.toml").read_text("utf-8"))
         self._places: Counter[tuple[str, str]] = Counter()
         self._count = 0
-        self.own_types: dict[str, str] = self._data.get("own_types", {})
         self.sections = {
             title: [found for row in rows for found in self._types(row)]
             for title, rows in self._data["sections"].items()
@@ -213,16 +172,17 @@ class Matrix:
         """The types of a line of the data, each as a row of its own."""
         listed = row["sql"] if isinstance(row["sql"], list) else [row["sql"]]
         group = row.get("group", self._data["group"])
+        mode = "precise" if group == PRECISE else "string"
+        values = (*self._values(row),)
         for sql in listed:
             catalogue = self._catalogue_name(sql)
             declared = row.get("declared") or declared_type(
-                self.database,
-                catalogue,
-                decimal_mode="precise" if group == PRECISE else "string",
+                self.database, catalogue, decimal_mode=mode
             )
             place = (group, column_of(declared))
-            values = (*self._values(row),)
-            name = re.split(r"\W", sql)[0]
+            long = self._data.get("long", {}).get(sql)
+            if catalogue.endswith("[]"):
+                long = "{" + ",".join([str(values[0].text)[1:-1]] * 30) + "}"
             yield Type(
                 number=self._count,
                 sql=sql,
@@ -232,9 +192,9 @@ class Matrix:
                 form=self._form(row.get("form"), declared),
                 group=group,
                 table=f"{group}_{self._places[place]}",
-                input=self._data.get("inputs", {}).get(name, "%s"),
-                long=self._long(sql, values[0].text or ""),
-                name=self.own_types.get(sql, ""),
+                input=self._data.get("inputs", {}).get(re.split(r"\W", sql)[0], "%s"),
+                long=long,
+                name=self._data.get("own_types", {}).get(sql, ""),
             )
             self._places[place] += 1
             self._count += 1
@@ -252,36 +212,19 @@ class Matrix:
 
     def _form(self, name: str | None, declared: str) -> Form:
         """A form by its name, or the one that a declared type has."""
-        text = self._data["text"]
-        if element := self._data.get("elements", {}).get(name):
-            listed = f"select {element['sql']} from unnest({{}}) with ordinality"
-            return Form(
-                "json",
-                f"to_json(array({listed} as item(x, n) order by n))::text",
-                f"JSON array of {element['description']}",
-            )
-        if name:
-            return Form(**{"kind": "text", "sql": text} | self._data["forms"][name])
         kind = re.split(r"\W", declared)[0]
-        if kind == "timestamptz" and self.database == "mariadb":
-            kind = "timestamp"  # the server's text has no zone
-        return Form(kind if kind in COMPARED and kind != "json" else "text", text)
+        if name or kind not in COMPARED or kind == "json":
+            kind = "text"
+        of_name = self._data["forms"][name] if name else {}
+        return Form(**{"kind": kind, "sql": self._data["text"]} | of_name)
 
     def _catalogue_name(self, sql: str) -> str:
         """The type as the source's catalogue writes it."""
         written = self._data["catalogue"]
-        if self.database == "mariadb":
-            return str(written.get(sql, sql))
-        element = sql.removesuffix("[]")
-        name, parenthesis, parameters = element.partition("(")
-        found = str(written.get(name, name + "{}")).format(parenthesis + parameters)
-        return found + sql.removeprefix(element)
-
-    def _long(self, sql: str, first: str) -> str | None:
-        if self._catalogue_name(sql).endswith("[]"):
-            return "{" + ",".join([first[1:-1]] * 30) + "}"
-        found: str | None = self._data.get("long", {}).get(sql)
-        return found
+        if sql in written:
+            return str(written[sql].format(""))
+        name, parameters, rest = re.findall(r"([^([]+)(\(.*?\))?(.*)", sql)[0]
+        return str(written.get(name, name + "{}").format(parameters) + rest)
 
 
 POSTGRESQL, MARIADB = Matrix("postgresql"), Matrix("mariadb")

@@ -62,33 +62,37 @@ class TypesTables:
                     (value.text, row.key(value, Way.UPDATE)),
                 )
 
-    def create_each(self) -> None:
-        """Make a table with a column of each type, and a row."""
-        columns = [f"c{row.number} {row.sql} null" for row in self.types]
+    def create_wide(
+        self, name: str, texts: Mapping[Type, str | None], *statements: str
+    ) -> None:
+        """Make a table with a column of each type, and after the statements a row."""
+        listed = ", ".join(f"{wide_column(row)} {row.sql} null" for row in texts)
+        create = f"create table types.{name} (id int primary key, n int, {listed})"
+        for statement in (create, *statements):
+            self.cursor.execute(statement)
+        columns = ", ".join(("id", "n", *map(wide_column, texts)))
+        inputs = ", ".join(row.input for row in texts)
         self.cursor.execute(
-            "create table types.unchanged"
-            f" (id int primary key, n int, {', '.join(columns)})"
-        )
-        inputs = ", ".join(row.input for row in self.types)
-        self.cursor.execute(
-            f"insert into types.unchanged values (1, 1, {inputs})",
-            [row.values[0].text for row in self.types],
+            f"insert into types.{name} ({columns}) values (1, 1, {inputs})",
+            [*texts.values()],
         )
 
     def create_unchanged(self) -> None:
         """Make PostgreSQL's with a row of long values, each stored beside the row."""
-        columns = unchanged_columns(self.types)
-        listed = ", ".join(f"{name} {row.sql}" for name, row in columns.items())
-        stored = ", ".join(f"alter {name} set storage external" for name in columns)
-        values = ", ".join(["%s"] * len(columns))
+        texts = {row: row.long for row in long_types(self.types)}
+        external = ", ".join(
+            f"alter {wide_column(row)} set storage external" for row in texts
+        )
         for table, identity in UNCHANGED.items():
-            self.cursor.execute(
-                f"create table types.{table} (id int primary key, n int, filler text,"
-                f" {listed}) with (toast_tuple_target = 128);"
-                f" alter table types.{table} alter filler set storage plain, {stored};"
-                f" alter table types.{table} replica identity {identity};"
-                f" insert into types.{table} values (1, 1, repeat('x', 2100), {values})",
-                [row.long for row in columns.values()],
+            alter = f"alter table types.{table}"
+            self.create_wide(
+                table,
+                texts,
+                f"{alter} set (toast_tuple_target = 128)",
+                # No row without it is so long that PostgreSQL stores anything beside it.
+                f"{alter} add filler text default repeat('x', 2100)",
+                f"{alter} alter filler set storage plain, {external}",
+                f"{alter} replica identity {identity}",
             )
 
     def texts(self) -> dict[int, str | None]:
@@ -123,7 +127,7 @@ class TypesTables:
 
 @contextmanager
 def types_source(
-    stack: NorthwindStack, types: Sequence[Type], *, has_unchanged: bool = False
+    stack: NorthwindStack, types: Sequence[Type]
 ) -> Iterator[tuple[SourceDatabase, TypesTables]]:
     """A database of a stack's PostgreSQL with the tables, which connectors may read."""
     with source_database(stack, DATABASE) as source:
@@ -134,22 +138,24 @@ def types_source(
             for row in types:
                 if row.declared.endswith(" full"):
                     cursor.execute(f"alter table types.{row.table} replica identity full")
-            if has_unchanged:
-                tables.create_unchanged()
+            tables.create_unchanged()
             source.publish("types")
             yield source, tables
 
 
-def unchanged_columns(types: Sequence[Type]) -> dict[str, Type]:
-    """The columns of the tables of long values: each type that Debezium sends, once."""
+def wide_column(row: Type) -> str:
+    """The column of a type in a table of all."""
+    return f"c{row.number}"
+
+
+def long_types(types: Sequence[Type]) -> list[Type]:
+    """The types of the tables of long values: each that Debezium sends, once."""
     found: dict[str, Type] = {}
     for row in types:
-        is_sent = row.group == "types" and not all(
-            value.wrong_today for value in row.values
-        )
-        if row.long is not None and is_sent:
+        is_sent = not all(value.wrong_today for value in row.values)
+        if row.long is not None and row.group == "types" and is_sent:
             found.setdefault(row.sql, row)
-    return {f"c{number}": row for number, row in enumerate(found.values())}
+    return [*found.values()]
 
 
 def types_project(
