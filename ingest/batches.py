@@ -91,14 +91,14 @@ class Batches:
         self.ask_topic_ids: Callable[[], dict[str, str]] = dict
         # Of topics with events of one source table, which it is.
         self._carried: dict[str, str] = {}
-        # Those of a stream run in a thread of their own.
-        self._outcomes: SimpleQueue[int] = SimpleQueue()
+        # A stream's batches run in a thread of their own.
+        self._written: SimpleQueue[int] = SimpleQueue()
 
     def ended(self) -> Iterator[int]:
         """The events written by each batch that has ended since this was asked last."""
         with suppress(Empty):
             while True:
-                yield self._outcomes.get_nowait()
+                yield self._written.get_nowait()
 
     def create_missing(self) -> None:
         """Create every bronze table that is not there, empty."""
@@ -159,7 +159,7 @@ class Batches:
                         self._report(table, count, parts)
             self._count(rows, slices, written)
             metrics.batch_seconds.observe(time.monotonic() - start)
-            self._outcomes.put(written)
+            self._written.put(written)
             return left_out
         finally:
             in_memory.unpersist()

@@ -65,7 +65,7 @@ class Build:
         self._import = Lock()
         self._parse: Thread | None = None
         self._session: Any = None
-        # Of the last one that succeeded.
+        # Of the last one that succeeded; never of a command that selects by itself.
         self._built: Built | None = None
 
     def parse_ahead(self) -> None:
@@ -111,16 +111,14 @@ class Build:
         batches = {table: batch_of(table) for table in project.bronze_tables}
         now = Built(project.checksum, f"{datetime.now(UTC):%Y-%m-%d}", batches)
         lacking = self._built.lacks(now) if self._built and project.checksum else None
-        selection: list[str] = []
-        if not (self.selects or lacking is None or MARKER_TABLE in lacking):
-            if not lacking:
-                print("nothing new to build", flush=True)
-                return DONE
-            selection = [
-                "--select",
-                *(f"source:bronze.{each}+" for each in sorted(lacking)),
-            ]
-        code = project.run(selection)
+        if lacking == set():
+            print("nothing new to build", flush=True)
+            return DONE
+        if lacking is None or MARKER_TABLE in lacking:
+            code = project.run([])
+        else:
+            tables = [f"source:bronze.{table}+" for table in sorted(lacking)]
+            code = project.run(["--select", *tables])
         seconds = time.monotonic() - start
         metrics.build_seconds.observe(seconds)
         metrics.builds.labels("succeeded" if code == DONE else "failed").inc()

@@ -37,7 +37,6 @@ from cdc_lakehouse.storage.place import lake_root
 from cdc_lakehouse.storage.timeline import rows_of_newest_commit
 
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
-BRONZE = "bronze"
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 QUIET = ("--log-level", "none", "--log-level-file", "info")
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
@@ -135,7 +134,7 @@ class Project:
         return DONE if outcome.success else _code_of(outcome.exception)
 
     def refreshes(self) -> bool:
-        """Whether the command builds every row anew, by a word or a variable."""
+        """Whether the command is a full refresh, by a word or a variable."""
         return bool(self._options().get("full_refresh"))
 
     def _options_of_parse(self) -> dict[str, Any]:
@@ -176,19 +175,12 @@ class Project:
         }
         self._pickled = pickle.dumps(content) if is_settled else b""
         self._copy = None
-        parsed = (
-            sorted(
-                (each.file_id, each.checksum.checksum) for each in manifest.files.values()
-            ),
-            *(manifest.state_check.to_dict(), manifest.env_vars, self._arguments),
-        )
+        files = {each.file_id: each.checksum.checksum for each in manifest.files.values()}
+        parsed = (files, manifest.state_check.to_dict(), manifest.env_vars, self._arguments)
         text = json.dumps(parsed, sort_keys=True, default=str)
         self.checksum = hashlib.sha256(text.encode()).hexdigest()
-        self.bronze_tables = sorted(
-            source.name
-            for source in manifest.sources.values()
-            if source.source_name == BRONZE
-        )
+        sources = manifest.sources.values()
+        self.bronze_tables = [it.name for it in sources if it.source_name == "bronze"]
 
 
 def _changed_at(path: Path) -> float | None:

@@ -1,4 +1,4 @@
-{# What the ingest could not take for a change event, by topic: best are no rows. #}
+{# The records that are no change events, by topic; without any there are no rows. #}
 {{ config(unique_key='topic') }}
 
 select

@@ -83,25 +83,18 @@ class Tables:
         return json.dumps({"key": {"id": row}, "value": value, "metadata": place})
 
 
-class Measured:
-    """Prints the steps of one number of tables."""
-
-    def __init__(self, tables: int) -> None:
-        self._tables = tables
-
-    def show(self, step: str, seconds: float, cpu_seconds: float) -> None:
-        """Print a step."""
-        click.echo(
-            f"{self._tables:>6}  {step:<32} {seconds:>7.1f} s {cpu_seconds:>7.1f} s CPU"
-            f" {seconds / self._tables:>7.2f} s a table"
-        )
+def show(tables: int, step: str, seconds: float, cpu_seconds: float) -> None:
+    """Print what a step took with so many tables."""
+    click.echo(
+        f"{tables:>6}  {step:<32} {seconds:>7.1f} s {cpu_seconds:>7.1f} s CPU"
+        f" {seconds / tables:>7.2f} s a table"
+    )
 
 
 def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None:
     """Take all steps with so many tables."""
     tables = Tables(folder / "landing", count, rows)
     tables.create(server)
-    measured = Measured(count)
     project = folder / "shop"
     environment = {
         **{"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGDATABASE": "tables"},
@@ -113,7 +106,7 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
     added = watched(
         *("cdc_lakehouse", "add", "public.*"), folder=project, environment=environment
     )
-    measured.show("add 'public.*'", added.seconds, added.cpu_seconds)
+    show(count, "add 'public.*'", added.seconds, added.cpu_seconds)
     for step, changed, changed_rows, op in (
         ("first load", count, rows, "r"),
         ("nothing new", 0, 0, "u"),
@@ -126,7 +119,7 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
             ("build", ("dbt.cli.main", "--quiet", "build")),
         ):
             found = watched(*words, folder=project, environment=environment)
-            measured.show(f"{step}, {name}", found.seconds, found.cpu_seconds)
+            show(count, f"{step}, {name}", found.seconds, found.cpu_seconds)
     with resident(project, tables.landing, environment) as built:
         for step, changed in (
             ("resident, nothing new", 0),
@@ -136,7 +129,7 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
             ("resident, all tables changed", count),
         ):
             tables.change(changed, min(10, rows))
-            measured.show(step, *next(built))
+            show(count, step, *next(built))
 
 
 @contextmanager
