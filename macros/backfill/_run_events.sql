@@ -1,7 +1,6 @@
 {# The change events that this run computes rows from, as CTEs that end with `events`. #}
 {% macro _run_events(source, table) -%}
-{%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_all = not table['is_increment'] -%}
+{%- set key, is_all = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set snapshots = table['snapshots'] if is_all else [] -%}
 {%- set own = 'event_id, op, source_epoch, source_position, source_lsn, topic_generation, topic_partition,'
     ~ ' kafka_offset, changed_at, ingested_at, ingest_batch' -%}
@@ -32,11 +31,12 @@ existing as (
     select
         target.{{ key }},
         {%- if table['is_history'] %}
-        from_epoch, from_position, valid_from, regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''),
-        null, null, null, op, null, is_current
+        from_epoch,
+        {#- of a read without one it is that of what it stands behind, here and below #}
+        if(cdc_state.sequence.read_rank = 1 and from_position <=> cdc_state.sequence.position, null, from_position), valid_from,
+        regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''), null, null, null, op, null, is_current
         {%- else %}
         source_epoch,
-        {#- of a read without one it is that of what it stands behind #}
         if(op = 'r' and source_position <=> cdc_state.position_before_read, null, source_position), changed_at,
         regexp_replace(cdc_state.topic_partition, '/[^/]*$', ''), cdc_state.topic_generation,
         cdc_state.topic_partition, kafka_offset, op, null, not is_deleted

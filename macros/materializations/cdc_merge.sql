@@ -28,8 +28,7 @@
     {%- set is_kept = fold['is_kept'] if fold else is_increment -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- set found = {} -%}
-    {%- set types = {} -%}
+    {%- set found, types = {}, {} -%}
     {%- set state = {'is_empty': true} -%}
     {%- if not is_increment or (not flags.EMPTY and cdc_lakehouse.arrived_in_this_run() != 'false') -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', fold['query'] if fold else compiled_code) -%}

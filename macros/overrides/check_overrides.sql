@@ -5,8 +5,7 @@
     {%- set snapshots = cdc_lakehouse.overrides('complete_snapshots') -%}
     {%- set looked_for = [] -%}
     {%- for bronze_table, bound in bounds.items() -%}
-        {%- set known = [] -%}
-        {%- set applied = [] -%}
+        {%- set known, applied = [], [] -%}
         {%- for node in graph.nodes.values() if node.unique_id in selected_resources
             and node.config.materialized in ['cdc_merge', 'cdc_history']
             and bronze_table in cdc_lakehouse.reads_of(node)['bronze'] -%}

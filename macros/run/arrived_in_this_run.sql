@@ -9,9 +9,8 @@
             "model '" ~ model.name ~ "': arrived_in_this_run('" ~ input_name ~ "') names no table that it reads;"
             ~ ' it reads ' ~ inputs | map(attribute='name') | join(', ')) -%}
     {%- endif -%}
-    {%- set upper = {} -%}
+    {%- set lower, upper = [], {} -%}
     {%- for input in named -%}{%- do upper.update(input['upper']) -%}{%- endfor -%}
-    {%- set lower = [] -%}
     {%- for name, batch in upper.items() -%}
         {%- set read_to = cdc_lakehouse.stored_table(this)['recorded'].get('read_to.' ~ name, 0) | int -%}
         {%- do lower.extend([read_to] if read_to < batch else []) -%}

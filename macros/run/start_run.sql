@@ -4,8 +4,7 @@
     {%- set is_build = flags.WHICH in ['build', 'run', 'retry'] -%}
     {%- set quarantine = graph.nodes.values() | selectattr('name', 'equalto', 'rejected_rows') | first | default({}) -%}
     {%- set staging = generate_schema_name('staging', none) -%}
-    {%- set read = ['complete_snapshots'] -%}
-    {%- set views = [] -%}
+    {%- set read, views = ['complete_snapshots'], [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if is_build and node.resource_type == 'model' and 'columns' in node.config.meta and 'key' in node.config.meta
             and node.unique_id not in quarantine.get('depends_on', {}).get('nodes', []) -%}

@@ -1,8 +1,7 @@
 {# The versions of a history from the `states` of its keys (see row_states): one begins where the state differs
    from the one before, or a delete ends one. #}
 {% macro _history_rows(table, states) -%}
-{%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set unknown = {} -%}
+{%- set key, unknown = '`' ~ table['key'] ~ '`', {} -%}
 {%- for column in table['unchanged'] -%}
     {%- set state = '__cdc_value_%s' % loop.index -%}
     {%- do unknown.update({column: 'not coalesce(%s.is_known and %s.part < 2, false)' % (state, state)}) -%}

@@ -1,8 +1,7 @@
 {# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part 1) and the
    sequence of what each unchanged column's value comes from (part -1). #}
 {% macro _stored_rows(table) -%}
-{%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_gone = not table['is_increment'] -%}
+{%- set key, is_gone = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set columns = cdc_lakehouse.position_columns() + [
     'topic_generation', 'topic_partition', 'position_before_read', 'last_read_at', 'unavailable_columns'
 ] -%}

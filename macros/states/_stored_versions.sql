@@ -1,10 +1,8 @@
 {# What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row (part -3)
    and the delete that ended it (part -2). #}
 {% macro _stored_versions(table) -%}
-{%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_gone = not table['is_increment'] -%}
-{%- set begun = "struct(from_epoch as epoch, from_position as position)" -%}
-{%- set ended = "struct(to_epoch as epoch, to_position as position)" -%}
+{%- set key, is_gone = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
+{%- set begun, ended = "struct(from_epoch as epoch, from_position as position)", "struct(to_epoch as epoch, to_position as position)" -%}
 select
     {{ key }}, __cdc_part, null as event_id, if(__cdc_part = -3, op, 'd') as op, __cdc_part = -2 as is_deleted,
     __cdc_at.epoch as source_epoch, __cdc_at.position as source_position, null as source_lsn, null as kafka_offset,

@@ -1,8 +1,7 @@
 {# What the row of each key was after each of its versions, in their order
    (docs/decisions/0001-order-of-events.md and 0027). #}
 {% macro row_states(events, table, stored=none) -%}
-{%- set key = '`' ~ table['key'] ~ '`' -%}
-{%- set is_silver = not table['is_history'] -%}
+{%- set key, is_silver = '`' ~ table['key'] ~ '`', not table['is_history'] -%}
 {#- of the states before the last one: histories and rows that inherit values read them -#}
 {%- set has_states = 'wanted' in table or not is_silver -%}
 {%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
@@ -61,6 +60,14 @@ positions as (
         max({{ streamed }}) over (
             partition by {{ key }}, source_epoch order by topic_generation range between unbounded preceding and 1 preceding
         )
+        {%- if table['snapshots'] %},
+        {#- reads without an offset: of complete snapshots that lacked the row, in a partition without their reads #}
+        array_max(filter(
+            collect_set(case when op = 'r' and is_deleted and __cdc_first_offset is null then struct(source_position, changed_at) end)
+                over (partition by {{ key }}, source_epoch),
+            gone -> coalesce(gone.source_position < source_position, gone.changed_at < changed_at)
+        )).source_position
+        {%- endif %}
     ) end as __cdc_delivered_before
     from deliveries
 ),

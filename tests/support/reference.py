@@ -14,7 +14,8 @@ A truncate (``op`` t, without a key) is a delete of each key whose newest event 
 of its topic and source table; a read that was taken after it stands behind that delete. A
 complete snapshot is a read, of a row that is gone, of each key of its topic that it lacks:
 one with an event before it, none of its reads, and no event of a transaction that was open
-when it was taken.
+when it was taken. Without an offset, which it has of the snapshot's first read in the key's
+partition, it stands at its own LSN, and later reads of the key behind it.
 
 A read of a blocking snapshot may overtake changes: it has seen them, and they are delivered
 behind it. Where the key has an earlier event of the epoch, or the first of them creates
@@ -230,7 +231,8 @@ def decided(events: Iterable[Event], snapshots: Iterable[Snapshot]) -> list[Even
             reads = [each for each in changes if snapshot.has_read(each)]
             if reads and _is_lacking(of_key, reads):
                 found.append(_gone(key, of_key, reads))
-    return [_behind(event, truncates) for event in changes] + found
+    unplaced = [each for each in found if each.is_gone and each.offset is None]
+    return [_behind(event, truncates, unplaced) for event in changes] + found
 
 
 def _at(event: Event) -> tuple[float, ...]:
@@ -241,13 +243,15 @@ def _is_of(event: Event, truncate: "Event") -> bool:
     return (event.topic, event.table) == (truncate.topic, truncate.table)
 
 
-def _behind(event: Event, truncates: list[Event]) -> Event:
+def _behind(event: Event, truncates: list[Event], gone: list[Event]) -> Event:
     if not event.is_read:
         return event
+    taken_away = [each for each in truncates if _is_of(event, each)]
+    taken_away += [each for each in gone if each.key == event.key]
     behind = [
         each.lsn or 0
-        for each in truncates
-        if each.epoch == event.epoch and _is_of(event, each) and not event.is_before(each)
+        for each in taken_away
+        if each.epoch == event.epoch and not event.is_before(each)
     ]
     return replace(event, behind=max(behind, default=NOWHERE))
 
