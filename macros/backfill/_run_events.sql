@@ -45,8 +45,7 @@ existing as (
     {%- if 'wanted' in table %}
     left semi join {{ table['wanted'] }} as wanted on target.{{ key }} = wanted.{{ key }}
     {%- endif %}
-    left anti join {{ source }} as known on target.{{ key }} = known.{{ key }} {{ 'and target.from_epoch = known.source_epoch'
-        ' and target.from_position <=> known.source_position' if table['is_history'] }}
+    {{ 'left anti join %s as known on target.%s = known.%s' % (source, key, key) if not table['is_history'] }}
     {%- endif %}
 ),
 

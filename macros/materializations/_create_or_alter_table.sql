@@ -19,8 +19,7 @@
     {%- endif -%}
     {%- set stored = cdc_lakehouse.stored_table(relation)['columns'] -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
-    {%- set added = [] -%}
-    {%- set widened = [] -%}
+    {%- set added, widened = [], [] -%}
     {%- for column, type in wanted.items() if stored.get(column) != type.split('<')[0] -%}
         {%- set change = stored[column] ~ ' to ' ~ type -%}
         {%- set digits = modules.re.findall('\\d+', change) | map('int') | list -%}
@@ -38,7 +37,10 @@
         {%- endif -%}
     {%- endfor -%}
     {%- if not existing -%}
-        {%- set options = dict(config.get('options') or {}, primaryKey=key) -%}
+        {#- Spark's threads share the map of a table's files, and two that fill it lose some (apache/hudi#9289): filled
+            before the first query sees it -#}
+        {%- set options = dict({'hoodie.datasource.read.file.index.listing.mode': 'eager'}, **(config.get('options') or {})) -%}
+        {%- do options.update(primaryKey=key) -%}
         {%- if types[key] == 'string' and not cdc_lakehouse.is_history(model)
             and (not fold or (not fold['key_columns'] and fold['columns'][key] in ['string', 'bpchar'])) -%}
             {%- do options.update(primaryKey='_hoodie_key') -%}

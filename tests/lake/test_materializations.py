@@ -295,6 +295,7 @@ def test_children_of_an_array(new_lake: NewLake, tmp_path: Path) -> None:
         {"1-Oslo": None, "1-Riga": (3000, None), "1-Riga#2": (4000, None)},
         {"1-Oslo": None, "1-Riga": None, "1-Riga#2": None},
     ]
+    assert "'eager'" in str(lake.sql("show create table silver.stops"))
 
 
 # dbt's own ``incremental`` over silver, as its users write it first, in Hudi's format
