@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from logging import Logger
 from queue import Empty, SimpleQueue
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.util import inheritable_thread_target
 
 from cdc_lakehouse import metrics
 from cdc_lakehouse.errors import TransientError
@@ -73,6 +76,7 @@ class Batches:
         tally: what all of them came to.
         refused: the topics whose records are left out from now on, with the reason.
         ask_topic_ids: asks Kafka for the ids of the topics that are read from it.
+        now: the time that a batch is numbered by.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class Batches:
         self.tally = Tally()
         self.refused: dict[str, str] = {}
         self.ask_topic_ids: Callable[[], dict[str, str]] = dict
+        self.now: Callable[[], datetime] = partial(datetime.now, UTC)
         # Of topics with events of one source table, which it is.
         self._carried: dict[str, str] = {}
         # A stream's batches run in a thread of their own.
@@ -144,25 +149,43 @@ class Batches:
                 rows = rows.where(~is_refused)
                 slices = [part for part in slices if part.topic not in self.refused]
             batch = next_batch(
-                max(self.bronze.mark(table).batch for table in self.tables),
-                datetime.now(UTC),
+                max(self.bronze.mark(table).batch for table in self.tables), self.now()
             )
-            written = 0
-            for table in self.tables:
-                parts = [part for part in slices if part.destination == table]
-                if parts:
-                    of_table = rows.where(F.col("destination") == table)
-                    read_to = _read_to(slices, table)
-                    count = self.bronze.append(of_table, table, parts, batch, read_to)
-                    if table != REJECTED_TABLE and count:
-                        written += count
-                        self._report(table, count, parts)
+            written = self._append(rows, slices, batch)
             self._count(rows, slices, written)
             metrics.batch_seconds.observe(time.monotonic() - start)
             self._written.put(written)
             return left_out
         finally:
             in_memory.unpersist()
+
+    def _append(self, rows: DataFrame, slices: list[Slice], batch: int) -> int:
+        """Append to each destination what is for it; how many events were new.
+
+        One that fails stops no other, and is raised when all have been written.
+        """
+
+        def append(table: str) -> int:
+            parts = [part for part in slices if part.destination == table]
+            of_table = rows.where(F.col("destination") == table)
+            read_to = _read_to(slices, table)
+            count = self.bronze.append(of_table, table, parts, batch, read_to)
+            if table == REJECTED_TABLE or not count:
+                return 0
+            self._report(table, count, parts)
+            return count
+
+        destinations = {part.destination for part in slices}
+        if REJECTED_TABLE in destinations:
+            append(REJECTED_TABLE)
+        # Two at a time: a commit waits as long as it works.
+        with ThreadPoolExecutor(2) as pool:
+            appended = [
+                pool.submit(inheritable_thread_target(append), table)
+                for table in self.tables
+                if table != REJECTED_TABLE and table in destinations
+            ]
+        return sum(each.result() for each in appended)
 
     def marks_of(self, topic: str) -> list[Mark]:
         """Of the tables that hold a topic's records, which may all be rejected."""

@@ -146,6 +146,8 @@ class Bronze:
             # Hudi refuses it for a table that was created without it.
             zone = {"hoodie.table.timeline.timezone": "UTC"} if timeline is None else {}
             self._commit(empty.coalesce(1), table, Mark(), zone)
+        else:
+            self._marks[table] = self._mark_of(table, timeline)
 
     def read(self, table: str) -> DataFrame:
         """What a table holds."""
@@ -159,13 +161,12 @@ class Bronze:
     def mark(self, table: str) -> Mark:
         """How far a table has come, from its newest commit that says so."""
         if table not in self._marks:
-            self._marks[table] = self._stored_mark(table)
+            timeline = self._timeline(table)
+            stored = Mark() if timeline is None else self._mark_of(table, timeline)
+            self._marks[table] = stored
         return self._marks[table]
 
-    def _stored_mark(self, table: str) -> Mark:
-        timeline = self._timeline(table)
-        if timeline is None:
-            return Mark()
+    def _mark_of(self, table: str, timeline: Any) -> Mark:
         utilities = self._apache.hudi.common.table.timeline.TimelineUtils
         instants = timeline.getReverseOrderedInstants().iterator()
         while instants.hasNext():
