@@ -1,7 +1,6 @@
 {# What to write of the rows that a model yielded: a relation, and what kind of statement they need. #}
 {% macro _settled_rows(table, rows, found, columns) -%}
-    {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set unique_key = config.get('unique_key') -%}
+    {%- set key, unique_key = '`' ~ table['key'] ~ '`', config.get('unique_key') -%}
     {%- set is_complete = table['is_kept'] and not table['is_increment'] -%}
     {%- set carries = table['unchanged'] and (found['lacking'] or cdc_lakehouse.stored_table(this)['recorded'].get('carries') != 'false') -%}
     {%- set wanted = ['select ' ~ key ~ ' from ' ~ rows ~ ' where __cdc_reason is not null'] if found['reasons'] else [] -%}

@@ -1,14 +1,19 @@
-{# The events without a usable key, for the model `rejected_rows`. dbt must know what a model reads before it
-   runs: so the staging models are listed. #}
+{# The events without a usable key, for the model `rejected_rows`. The staging models are listed, as dbt must know
+   before what a model reads; an increment reads those that brought something, since each costs it a second. #}
 {% macro rejected_rows(staging_models) -%}
-    {%- set bound = 'arrived' if cdc_lakehouse.reads_increment() else 'until' -%}
-    {%- for events in staging_models %}
-    {%- set table = cdc_lakehouse.table_in_run(events) %}
+    {%- set read, bounds = [], cdc_lakehouse.run_bounds() -%}
+    {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] if cdc_lakehouse.reads_increment() else {} -%}
+    {%- for events in staging_models -%}
+        {%- set bronze = cdc_lakehouse.change_table(events)['bronze'] -%}
+        {%- set low, high = recorded.get('read_to.' ~ bronze, 0) | int, bounds.get(bronze, {}).get('upper', 0) -%}
+        {%- do read.append((events, low, high)) if not recorded or low < high or (loop.last and not read) -%}
+    {%- endfor -%}
+    {%- for events, low, high in read %}
 select
     event_id, '{{ events.identifier.removeprefix('stg_') }}' as table_name, rejection as reason,
     op, source_epoch, topic, kafka_partition, kafka_offset, changed_at, ingested_at, ingest_batch
 from {{ events }}
-where rejection is not null and {{ table[bound] }}
+where rejection is not null and {{ cdc_lakehouse._arrived_between(low, high) }}
     {{ 'union all' if not loop.last }}
     {% endfor %}
 {%- endmacro %}

@@ -1,8 +1,7 @@
 {# The statement that writes rows to a table in one commit: all of them, or as an upsert by the table's key (see
    table_properties). #}
 {% macro _insert_statement(target, rows, types, overwrite=true, kept=false) -%}
-{%- set key = config.get('unique_key') -%}
-{%- set stored = cdc_lakehouse.stored_table(target)['columns'] -%}
+{%- set key, stored = config.get('unique_key'), cdc_lakehouse.stored_table(target)['columns'] -%}
 {%- set dropped = stored.keys() | reject('in', types) | reject('equalto', '_hoodie_key') | list -%}
 {%- set never_kept = [key, 'carried_columns', 'cdc_state'] + cdc_lakehouse.position_columns() -%}
 insert {{ 'overwrite table' if overwrite else 'into' }} {{ target }}

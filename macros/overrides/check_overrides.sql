@@ -1,15 +1,17 @@
 {# Stop at a truncate without a decision: it has no rows, and ignoring it keeps rows that are gone. #}
 {% macro check_overrides() -%}
     {%- set bounds = cdc_lakehouse.run_bounds() -%}
-    {%- set truncates = cdc_lakehouse.overrides('truncates') -%}
-    {%- set snapshots = cdc_lakehouse.overrides('complete_snapshots') -%}
-    {%- set looked_for = [] -%}
+    {%- set truncates, snapshots = cdc_lakehouse.overrides('truncates'), cdc_lakehouse.overrides('complete_snapshots') -%}
+    {%- set looked_for, stored = [], {} -%}
+    {%- for node in graph.nodes.values() if node.config.materialized in ['cdc_merge', 'cdc_history']
+        and node.unique_id in selected_resources -%}
+        {%- for bronze_table in cdc_lakehouse.reads_of(node)['bronze'] -%}
+            {%- do stored.setdefault(bronze_table, []).append(cdc_lakehouse.stored_table(node)['recorded']) -%}
+        {%- endfor -%}
+    {%- endfor -%}
     {%- for bronze_table, bound in bounds.items() -%}
         {%- set known, applied = [], [] -%}
-        {%- for node in graph.nodes.values() if node.unique_id in selected_resources
-            and node.config.materialized in ['cdc_merge', 'cdc_history']
-            and bronze_table in cdc_lakehouse.reads_of(node)['bronze'] -%}
-            {%- set recorded = cdc_lakehouse.stored_table(node)['recorded'] -%}
+        {%- for recorded in stored.get(bronze_table, []) -%}
             {%- do applied.append(cdc_lakehouse._points(recorded.get('complete_snapshots.' ~ bronze_table, '').split())) -%}
             {%- do known.extend(recorded.get('truncates', '').split() + recorded.get('ignored_truncates', '').split()) -%}
         {%- endfor -%}

@@ -2,8 +2,7 @@
 {% macro run_bounds() -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if 'bounds' in memory or not execute -%}{{ return(memory.get('bounds', {})) }}{%- endif -%}
-    {%- set read = ['complete_snapshots'] -%}
-    {%- set read_to = {true: {}, false: {}} -%}
+    {%- set read, read_to = ['complete_snapshots'], {true: {}, false: {}} -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
         {%- set is_selected = node.unique_id in selected_resources -%}
         {%- set reads = cdc_lakehouse.reads_of(node) -%}

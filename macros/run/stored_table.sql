@@ -5,8 +5,7 @@
     {%- set name = relation | string -%}
     {%- if name not in memory -%}
         {%- set text = (load_relation(relation) or {}).information or '' -%}
-        {%- set names = {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
-        {%- set columns = {} -%}
+        {%- set columns, names = {}, {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}
         {%- for column, type in modules.re.findall('(?m)^ \\|-- (.+): (\\S+) \\(nullable', text)
             if column == '_hoodie_key' or not column.startswith('_hoodie_') -%}
             {%- do columns.update({column: names.get(type, type)}) -%}

@@ -1,8 +1,7 @@
 {# The declaration of a model's change events and what this run reads of them. #}
 {% macro table_in_run(events) -%}
     {%- set table = cdc_lakehouse.change_table(events) -%}
-    {%- set bronze = table['bronze'] -%}
-    {%- set bounds = cdc_lakehouse.run_bounds() -%}
+    {%- set bronze, bounds = table['bronze'], cdc_lakehouse.run_bounds() -%}
     {%- set upper = bounds.get(bronze, {}).get('upper', 0) -%}
     {%- set stored = cdc_lakehouse.stored_table(this) if execute else {'columns': {}, 'recorded': {}} -%}
     {%- set read_to = stored['recorded'].get('read_to.' ~ bronze, 0) | int -%}
