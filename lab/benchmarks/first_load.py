@@ -1,8 +1,9 @@
 """A first load of many events from files: its time, and the memory that it takes.
 
-Writes slim events of customers as files, then runs ``python -m ingest files`` and ``dbt
-run`` on a new lake, each in a process of its own, and prints how long each took and the
-highest resident memory of its Python and its Java.
+Writes slim events of customers as files. Then a Spark reads them and writes Parquet, no
+more (``bare_write``), and ``python -m ingest files`` and ``dbt run`` load a new lake, each
+in a process of its own. Prints how long each took, the highest resident memory of its
+Python and its Java, and how many times the bare write bronze took, and both together.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def write_events(folder: Path, events: int) -> None:
                 )
 
 
-def timed(name: str, *command: str, **environment: str) -> None:
-    """Run a command, print what it took, and its last line.
+def timed(name: str, *command: str, **environment: str) -> float:
+    """Run a command, print what it took, and its last line; its seconds.
 
     Raises:
         UserError: it failed.
@@ -56,6 +57,7 @@ def timed(name: str, *command: str, **environment: str) -> None:
     click.echo(f"{name}: {found.seconds:,.0f} s; at most {memory}")
     said = found.said.strip().splitlines()
     click.echo(f"   {said[-1] if said else ''}")
+    return found.seconds
 
 
 @click.command("lab.benchmarks.first_load", help=__doc__, context_settings=STYLE)
@@ -81,7 +83,10 @@ def command(
         size = sum(file.stat().st_size for file in files.iterdir())
         click.echo(f"{events:,} events, {size >> 20:,} MiB; a driver of {driver_memory}")
         lake = {"LAKE_ROOT": f"{folder}/lake", "SPARK_DRIVER_MEMORY": driver_memory}
-        timed("ingest", "ingest", "files", str(files), **lake)
+        write = ("lab.benchmarks.bare_write", str(files), f"{folder}/bare")
+        bare = timed("bare write", *write, **lake)
+        seconds = timed("ingest", "ingest", "files", str(files), **lake)
+        click.echo(f"   {seconds / bare:.1f} times the bare write")
         if build:
             places = ("--target-path", f"{folder}/target", "--log-path", f"{folder}/logs")
             models = (
@@ -92,7 +97,9 @@ def command(
                 "--profiles-dir",
                 "profiles",
             )
-            timed("first build", "dbt.cli.main", "--quiet", *models, *places, **lake)
+            words = ("dbt.cli.main", "--quiet", *models, *places)
+            seconds += timed("first build", *words, **lake)
+            click.echo(f"   both {seconds / bare:.1f} times the bare write")
 
 
 def main(arguments: list[str] | None = None) -> int:
