@@ -174,16 +174,16 @@ class Shop:
     """A source with one table, its connector, and a project that reads it.
 
     Args:
+        stack: its servers, which run.
         folder: for everything.
         orders: that the table has in the beginning.
     """
 
-    def __init__(self, folder: Path, orders: int) -> None:
+    def __init__(self, stack: NorthwindStack, folder: Path, orders: int) -> None:
         self.lake = folder / "lake"
         self.lake.mkdir()
         self.project = folder / NAME
-        self.stack = NorthwindStack(folder)
-        self.stack.start()
+        self.stack = stack
         postgres = self.stack.postgres
         self.environment = {
             **{"PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGDATABASE": NAME},
@@ -366,13 +366,12 @@ def show(shop: Shop, seen: Seen, rate: float, differing: int) -> None:
 def command(rate: int, orders: int, seconds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     folder.chmod(0o755)
-    shop = None
+    stack = NorthwindStack(folder)
     try:
-        shop = Shop(folder, orders)
-        measure(shop, rate, seconds)
+        stack.start()
+        measure(Shop(stack, folder, orders), rate, seconds)
     finally:
-        if shop is not None:
-            shop.stack.remove()
+        stack.remove()
         shutil.rmtree(folder, ignore_errors=True)
 
 
