@@ -293,9 +293,7 @@ def measure(shop: Shop, rate: int, seconds: int) -> None:
     threads: list[threading.Thread] = []
     try:
         # The first load is not counted.
-        wait_until(
-            lambda: "gold" in reader.look(), SECONDS_TO_DRAIN, "nothing came to gold"
-        )
+        wait_until(lambda: "gold" in reader.look(), SECONDS_TO_DRAIN, "gold has no table")
         until = time.monotonic() + seconds
         for _ in range(WRITERS if rate else 0):
             work = (rate // WRITERS, stop, counts)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 from typing import Any
 
 import click
@@ -26,22 +27,16 @@ def failures(spark: Any, table: str, queries: int) -> list[str]:
     spark.sql(f"refresh table {table}")
     # It makes the relation, and asks for no file.
     spark.sql(f"select * from {table}")
-    begin, said = threading.Barrier(queries), []
+    begin = Barrier(queries)
 
     def plan(number: int) -> None:
         found = spark.sql(f"select count(*) from {table} where id = {number}")
         begin.wait()
-        try:
-            found._jdf.queryExecution().optimizedPlan()
-        except Exception as error:
-            said.append(str(error))
+        found._jdf.queryExecution().optimizedPlan()
 
-    threads = [threading.Thread(target=plan, args=(number,)) for number in range(queries)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return said
+    with ThreadPoolExecutor(queries) as pool:
+        planned = [pool.submit(plan, number) for number in range(queries)]
+    return [str(error) for each in planned if (error := each.exception()) is not None]
 
 
 @click.command("lab.benchmarks.listing", help=__doc__, context_settings=STYLE)
