@@ -232,7 +232,8 @@ def decided(events: Iterable[Event], snapshots: Iterable[Snapshot]) -> list[Even
             if reads and _is_lacking(of_key, reads):
                 found.append(_gone(key, of_key, reads))
     unplaced = [each for each in found if each.is_gone and each.offset is None]
-    return [_behind(event, truncates, unplaced) for event in changes] + found
+    placed = [_behind(event, [], unplaced) for event in found]
+    return [_behind(event, truncates, unplaced) for event in changes] + placed
 
 
 def _at(event: Event) -> tuple[float, ...]:
@@ -301,12 +302,9 @@ def _is_lacking(of_key: list[Event], reads: list[Event]) -> bool:
 
 def _gone(key: Any, of_key: list[Event], reads: list[Event]) -> Event:
     """The read that a complete snapshot has of a row that it lacks."""
-    begins = {
-        event.partition: begin
-        for event in of_key
-        if (begin := _first_offset(event, reads)) is not None
-    }
-    partition, offset = max(begins.items(), default=(None, None), key=lambda each: each[1])
+    found = [(each.partition, _first_offset(each, reads)) for each in of_key]
+    begins = [(offset, partition) for partition, offset in found if offset is not None]
+    offset, partition = max(begins, default=(None, None))
     return replace(
         reads[0],
         key=key,
