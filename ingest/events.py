@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -25,12 +27,15 @@ RECORD = (
     "key string, value string, record string, source_file string, schema_id bigint, "
     "decode_error string"
 )
-# Every field is read as text, so that a number out of range is seen and not lost;
-# `malformed` holds the input that is no JSON object.
+# The name of a member that no record has. Behind a text it shows where the text's object
+# ends; in the parser's answer it holds the input that is no JSON object.
+END_MARK = "__end_of_record"
+# Every field is read as text, so that a number out of range is seen and not lost.
 SINK_ENVELOPE = (
-    "key string, value string, metadata string, op string, __op string, malformed string"
+    "key string, value string, op string, __op string,"
+    " metadata struct<topic: string, partition: string, offset: string, timestamp: string>,"
+    f" `{END_MARK}` string"
 )
-SINK_METADATA = "topic string, partition string, offset string, timestamp string"
 # What an event says of its connector, and of its place in the source's log.
 ORIGIN = ("connector", "db", "schema", *FIELDS)
 # Debezium's transform names a field of `source` by how its `add.fields` lists it: `lsn` as
@@ -40,25 +45,21 @@ BODY = (
     "__op string, __source_ts_ms string, __table string, __source_table string, "
     + "".join(f"{prefix}{name} string, " for prefix in PREFIXES for name in ORIGIN)
     + "op string, source string, schema string, payload string, "
-    "ts_ms string, status string, id string, malformed string"
+    f"ts_ms string, status string, id string, `{END_MARK}` string"
 )
+# A record's text, and behind it the mark.
+FRAMED = f"record struct<{BODY}>, `{END_MARK}` string"
 SOURCE = "ts_ms string, `table` string" + "".join(f", `{name}` string" for name in ORIGIN)
-# The name of a member that no record has.
-END_MARK = "__end_of_record"
 LAST_MILLISECOND = 253_402_300_799_999  # of the year 9999 in UTC
 
 
 # Spark takes these for JSON unless told not to. Options also keep it from parsing the text
 # once for every field that is used.
-PARSER = {
-    "allowSingleQuotes": "false",
-    "allowNonNumericNumbers": "false",
-    "columnNameOfCorruptRecord": "malformed",
-}
+PARSER = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false"}
 
 
 def _parsed(text: Column, schema: str) -> Column:
-    return F.from_json(text, schema, PARSER)
+    return F.from_json(text, schema, PARSER | {"columnNameOfCorruptRecord": END_MARK})
 
 
 # A number that a double would round, JSON's other tokens, and a text that certainly has no
@@ -128,7 +129,9 @@ def _is_of_another_table(topics: Topics, carried: dict[str, str]) -> Column:
     """
     table = F.col("source_table")
     ending = F.concat(F.lit("."), _alike("table_name"))
-    is_other = F.col("topic").like("%.%.%") & ~_alike("topic").endswith(ending)
+    is_named = F.col("topic").endswith(F.concat(F.lit("."), F.col("table_name")))
+    is_named = is_named | _alike("topic").endswith(ending)
+    is_other = F.col("topic").like("%.%.%") & ~is_named
     for topic, names in topics.source_tables.items():
         patterns = [".*".join(map(re.escape, name.split("*"))) for name in names]
         pattern = f"^({'|'.join(patterns)})$"
@@ -165,6 +168,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
         its white space, each number but a short one of a double as it was written.
     """
     others = [name for name in lines.columns if name != "value"]
+    # It also replaces bytes that are no UTF-8.
     line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
     # Nothing else in a line can be its hash.
     mark = F.when(~F.col("line").rlike(SHORT_NUMBERS), F.md5("line"))
@@ -178,10 +182,10 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     parts = unwrapped.withColumn(
         "metadata",
         F.when(
-            F.col("sink.malformed").isNull()
+            F.col(f"sink.{END_MARK}").isNull()
             & F.col("sink.op").isNull()
             & F.col("sink.__op").isNull(),
-            F.from_json("sink.metadata", SINK_METADATA),
+            F.col("sink.metadata"),
         ),
     )
     partition = number(F.col("metadata.partition"), 2**31 - 1).cast("int")
@@ -262,7 +266,7 @@ def _is_malformed(log: Log) -> Column:
 
 
 def _is_incomplete(log: Log) -> Column:
-    return F.exists(F.array(*_values(log)), F.isnull)
+    return reduce(or_, (value.isNull() for value in _values(log)))
 
 
 def _malformed_position(log: Log) -> Column:
@@ -281,7 +285,17 @@ class Classifier:
     """
 
     def __init__(self, topics: Topics, carried: dict[str, str] | None = None) -> None:
-        self._outer = _parsed(F.trim("value"), BODY)
+        text = F.trim("value")
+        framed = F.concat(F.lit('{"record":'), text, F.lit(f',"{END_MARK}":true}}'))
+        self._framed = F.from_json(framed, FRAMED, PARSER)
+        # Spark's parser stops after the first object: with something behind it, or too
+        # little, the mark is not where it belongs, and the text alone tells what it is.
+        is_object = (
+            F.col(f"framed.{END_MARK}").isNotNull() & F.col("framed.record").isNotNull()
+        )
+        self._outer = F.when(is_object, F.col("framed.record")).otherwise(
+            _parsed(text, BODY)
+        )
         # JsonConverter with schemas puts `schema` and `payload` around the whole record.
         is_wrapped = (
             F.col("outer.payload").isNotNull()
@@ -326,7 +340,8 @@ class Classifier:
             Tombstones, heartbeats and transaction markers are skipped.
         """
         return (
-            records.withColumn("outer", self._outer)
+            records.withColumn("framed", self._framed)
+            .withColumn("outer", self._outer)
             .withColumn("body", self._body)
             .withColumn("source", self._source)
             .select(*records.columns, *self._place)
@@ -335,7 +350,7 @@ class Classifier:
             .withColumn("destination", self._destination)
             .withColumn("event_id", self._event_id)
             .drop("body", "text", "bronze_table", "table_name", "connector", "origin")
-            .drop("decode_error")
+            .drop("decode_error", "has_more")
         )
 
 
@@ -356,6 +371,7 @@ def _place(topics: Topics) -> list[Column]:
     return [
         F.col("body").alias("body"),
         F.trim("value").alias("text"),
+        F.col(f"framed.{END_MARK}").isNull().alias("has_more"),
         table_of_topic.alias("bronze_table"),
         F.coalesce("body.__op", "body.op").alias("op"),
         number_of_topic(topics.epochs).alias("source_epoch"),
@@ -386,17 +402,12 @@ def _is_skipped() -> Column:
 
 def _reason(topics: Topics, carried: dict[str, str]) -> Column:
     """Why a record that is not skipped is rejected; null where it is not."""
-    # Spark's parser stops after the first object: with something behind it, the member that
-    # is put behind the text is not where it belongs.
-    framed = F.concat(F.lit('{"record":'), F.col("text"), F.lit(f',"{END_MARK}":true}}'))
-    follows = F.from_json(framed, f"`{END_MARK}` boolean", PARSER)[END_MARK].isNull()
-
     no_operation = F.col("op").isNull()
     place = F.get_json_object("text", "$.metadata.topic")
     return (
         F.when(F.col("decode_error").isNotNull(), F.col("decode_error"))
-        .when(F.col("body.malformed").isNotNull(), _malformed_reason(F.col("text")))
-        .when(follows, F.lit("not JSON: something follows the object"))
+        .when(F.col(f"body.{END_MARK}").isNotNull(), _malformed_reason(F.col("text")))
+        .when(F.col("has_more"), F.lit("not JSON: something follows the object"))
         .when(
             no_operation & place.isNotNull(),
             F.lit("no place: metadata's partition or offset is no number in range"),
