@@ -1,12 +1,12 @@
 {# The events without a usable key, for the model `rejected_rows`. The staging models are listed, as dbt must know
-   before what a model reads; an increment reads those that brought something, since each costs it a second. #}
+   before what a model reads; a run reads those that brought something, since each costs it a second. #}
 {% macro rejected_rows(staging_models) -%}
     {%- set read, bounds = [], cdc_lakehouse.run_bounds() -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] if cdc_lakehouse.reads_increment() else {} -%}
     {%- for events in staging_models -%}
         {%- set bronze = cdc_lakehouse.change_table(events)['bronze'] -%}
         {%- set low, high = recorded.get('read_to.' ~ bronze, 0) | int, bounds.get(bronze, {}).get('upper', 0) -%}
-        {%- do read.append((events, low, high)) if not recorded or low < high or (loop.last and not read) -%}
+        {%- do read.append((events, low, high)) if low < high or (loop.last and not read) -%}
     {%- endfor -%}
     {%- for events, low, high in read %}
 select

@@ -34,9 +34,8 @@
             {%- do new.update({row['tableName']: location}) -%}
         {%- else -%}
             {%- do new.pop(row['tableName']) -%}
-            {%- set refresh = 'refresh table ' ~ sources[row['tableName']] -%}
             {#- a session that lives on remembers the files that it has seen -#}
-            {%- if row['tableName'] in read -%}{%- do cdc_lakehouse.run_statement(refresh) -%}{%- endif -%}
+            {%- do cdc_lakehouse.run_statement('refresh table ' ~ sources[row['tableName']]) if row['tableName'] in read -%}
         {%- endif -%}
     {%- endfor -%}
     {%- set described = run_query('describe schema ' ~ schema).rows if new else [] -%}

@@ -214,6 +214,8 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     no_event = record({"product_id": 1}, {"product_name": "Chai"}, 31, topic=topic)
     unusable = flattened("u", {"product_id": "x1"}, 1_200, table="products")
     lake.land([keyless, no_event, record({"product_id": "x1"}, unusable, 32, topic=topic)])
+    wrong_order = {"order_id": "y2"}
+    lake.land([record(wrong_order, flattened("u", wrong_order, 1_300), 50)])
     lake.ingest()
     lake.dbt("run", "-s", "stg_products", "products", "rejected_rows")
     events = lake.rows("bronze.products")
@@ -230,10 +232,10 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     assert lake.tables.count_scratch_rows() == 0
 
     orders = lake.rows("silver.orders")
-    files = lake.tables.path("silver.orders")
-    assert len([*files.rglob("*.parquet")]) > 1
+    files = lake.tables.path("silver.orders").rglob
+    assert len([*files("*.parquet")]) > 1
     operate("remove_versions", table="silver.orders")
-    assert len([*files.rglob("*.parquet")]) == 1
+    assert len([*files("*.parquet")]) == 1
     assert lake.rows("silver.orders") == orders
     # A delete is in a log of a merge-on-read table, and its row in the file.
     lake.sql(
@@ -254,15 +256,14 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     others = [row for row in left if row["ingest_date"] != day]
     assert lake.rows("bronze.products") == others
 
-    updated = product("u", 2, 4_000, 20, product_name="Chang")
-    warnings = lake.build(
-        [updated, product("c", 3, 5_000, 21)], "-s", "products", "rejected_rows"
-    )
-    assert warnings == []
+    new = [product("u", 2, 4_000, 20, product_name="Chang"), product("c", 3, 5_000, 21)]
+    assert lake.build(new, "-s", "products", "rejected_rows") == []
     rows = {row["product_id"]: row for row in lake.rows("silver.products")}
     assert (set(rows), rows[2]["product_name"]) == ({2, 3}, "Chang")
     topics = {row["topic"] for row in lake.rows("bronze.products")}
     assert topics == {TOPIC.replace("cdc_events", "products")}
+    # No run before read the rejected rows of orders: none had selected them.
+    assert "order_id: 'y2' is no int" in in_files("silver.rejected_rows", "reason")
 
 
 def test_freshness_of_bronze_is_checked(builds: SimpleNamespace) -> None:
