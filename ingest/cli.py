@@ -28,7 +28,7 @@ from ingest.batches import Batches
 from ingest.bronze import Bronze
 from ingest.build import Build, FollowUp
 from ingest.failures import explained
-from ingest.files import MEBIBYTE, FileReader, occasions
+from ingest.files import LEDGER, MEBIBYTE, FileReader, occasions
 from ingest.kafka import (
     existing_topics,
     next_offsets,
@@ -205,6 +205,9 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
     again when it has changed, and what bronze has of it is not written twice.
     """
     options = _options(**common)
+    if _is_first_load(paths, max_bytes):
+        # Longer than the optimising compiler takes.
+        os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     seconds = options.interval or (10 if any("://" in path for path in paths) else 1)
     with _batches(options) as batches, stop_request() as stop:
         reader = FileReader(batches, list(paths), topic, max_bytes)
@@ -223,6 +226,21 @@ def files(paths: tuple[str, ...], topic: str | None, max_bytes: int, **common: A
         if code == DONE and reader.unreadable:
             code = TOO_MUCH_REJECTED
         return code if is_done or code != DONE else stop.exit_code
+
+
+def _is_first_load(paths: tuple[str, ...], batch: int) -> bool:
+    """Whether a lake that has read no files is given more than a batch of bytes.
+
+    Only files and folders of this machine are looked at.
+    """
+    if Path(lake_root(), LEDGER).exists():
+        return False
+    given = [Path(path) for path in paths]
+    try:
+        found = [below for path in given for below in (path, *path.rglob("*"))]
+        return sum(path.stat().st_size for path in found if path.is_file()) > batch
+    except OSError:  # a sink has just renamed one
+        return False
 
 
 @command.command()

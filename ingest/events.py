@@ -175,7 +175,7 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     marked = _with_marked_numbers(F.col("line"), F.col("mark"))
     unwrapped = (
         lines.select(line.alias("line"), *others)
-        .where(F.length("line") > 0)
+        .where(F.col("line") != "")
         .withColumn("mark", mark)
         .withColumn("sink", _parsed(marked, SINK_ENVELOPE))
     )

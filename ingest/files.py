@@ -16,6 +16,8 @@ from ingest.failures import SPARK_ERRORS, explanation, reason
 from ingest.landing import File, Landing, Ledger
 
 MEBIBYTE = 1 << 20
+# Where the lake remembers what it has read.
+LEDGER = "checkpoints/landing"
 
 
 class FileReader:
@@ -37,7 +39,7 @@ class FileReader:
         spark = batches.bronze.spark
         self._batches = batches
         self._topic = topic
-        self._ledger = Ledger(spark, f"{lake_root()}/checkpoints/landing")
+        self._ledger = Ledger(spark, f"{lake_root()}/{LEDGER}")
         self._landing = Landing(spark, paths, self._ledger, max_bytes)
 
     @property

@@ -136,6 +136,9 @@ def embedded_settings() -> dict[str, str]:
         # apart. A connection to a Derby in the same process needs no pool.
         "spark.hadoop.datanucleus.connectionPoolingType": "None",
         "spark.hadoop.hive.hmshandler.retry.interval": "100ms",
+        # What sorts and batches take fits in the older half of the heap (NewRatio above);
+        # with Spark's 0.6 they fill it, and it is collected again and again.
+        "spark.memory.fraction": "0.4",
         # One machine: a shuffle of many partitions is many tiny tasks.
         "spark.sql.shuffle.partitions": partitions,
         "spark.default.parallelism": partitions,

@@ -123,9 +123,7 @@ def test_key_and_value_are_the_json_of_the_record(
     assert registry.asked.count("/schemas/ids/2") == 1
 
 
-def test_what_cannot_be_decoded_is_rejected_with_its_bytes(
-    decoded: dict[str, Row],
-) -> None:
+def test_what_cannot_be_decoded_is_rejected_with_its_bytes(decoded: dict[str, Row]) -> None:
     rejected = [name for name, row in decoded.items() if row["reason"]]
     assert rejected == list(RECORDS)[list(RECORDS).index("unknown id") :]
     for name in rejected:

@@ -155,28 +155,24 @@ def change(op: str, source: Row, form: str) -> Row:
     }
 
 
-@pytest.mark.parametrize("kind", POSITIONS)
-def test_position_of_a_connector(
-    kind: str, lake: Lake, snapshot: SnapshotAssertion
-) -> None:
+@pytest.mark.parametrize("log", POSITIONS)
+def test_position_of_a_connector(log: str, lake: Lake, snapshot: SnapshotAssertion) -> None:
     """Or the reason why an event has none, the same in each form."""
-    texts = [
-        json.dumps(change(*case, form)) for form in NAMINGS for case in POSITIONS[kind]
-    ]
+    texts = [json.dumps(change(*case, form)) for form in NAMINGS for case in POSITIONS[log]]
     names = ("destination", "reason", "op", "source_table", "source_position", "source_lsn")
     found = []
     for row in classify(lake, texts):
         assert row is not None
         found.append({name: row[name] for name in names if row[name] is not None})
-    count = len(POSITIONS[kind])
+    count = len(POSITIONS[log])
     assert found == found[:count] * len(NAMINGS)
-    cases = [f"{op} {json.dumps(source)}" for op, source in POSITIONS[kind]]
+    cases = [f"{op} {json.dumps(source)}" for op, source in POSITIONS[log]]
     assert dict(zip(cases, found[:count], strict=True)) == snapshot
 
     # Of one width, they sort as the numbers in them do.
     widths = {
         (source["connector"], len(row["source_position"]))
-        for (_, source), row in zip(POSITIONS[kind], found[:count], strict=True)
+        for (_, source), row in zip(POSITIONS[log], found[:count], strict=True)
         if "source_position" in row
     }
     assert len(widths) == len({connector for connector, _ in widths}) > 0

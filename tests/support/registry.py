@@ -30,9 +30,7 @@ class FakeRegistry(ThreadingHTTPServer):
         content = {"schema": json.dumps(schema), **others}
         self.answers[f"/schemas/ids/{number}"] = (200, content)
 
-    def add_apicurio(
-        self, path: str, schema: Any, references: list[Any] | None = None
-    ) -> None:
+    def add_apicurio(self, path: str, schema: Any, references: Any = None) -> None:
         """Have a schema by Apicurio's own interface."""
         place = f"/apis/registry/v2/{path}"
         self.answers[place] = (200, json.dumps(schema))

@@ -38,9 +38,7 @@ class Outcome:
 Outcomes = dict[int, Outcome]
 
 
-def outcomes_of(
-    types: Sequence[Type], texts: dict[int, str | None], lake: Lake
-) -> Outcomes:
+def outcomes_of(types: list[Type], texts: dict[int, str | None], lake: Lake) -> Outcomes:
     """What became in a lake of every value; the texts are the source's."""
     found: Outcomes = {}
     for table in sorted({row.group for row in types}):

@@ -29,8 +29,9 @@ from cdc_lakehouse.storage.place import lake_root
 from ingest.batches import _read_to
 from ingest.bronze import MOST_IDS_BROADCAST, Bronze, Slice
 from ingest.build import Build
+from ingest.cli import _is_first_load
 from ingest.events import SKIPPED
-from ingest.files import FileReader, occasions
+from ingest.files import LEDGER, FileReader, occasions
 from ingest.generations import numbers
 from ingest.kafka import TopicState
 from ingest.landing import File
@@ -97,10 +98,8 @@ def test_write_waits_for_a_clock_that_is_a_little_behind(clock: list[float]) -> 
 def test_reading_goes_on_at_the_first_event_that_is_not_written() -> None:
     """What was rejected is committed first; the process may end before the events are."""
 
-    def part(destination: str, partition: int, low: int, high: int) -> Slice:
-        return Slice(
-            destination, TOPIC, 0, partition, high - low + 1, low, high, None, None
-        )
+    def part(destination: str, number: int, low: int, high: int) -> Slice:
+        return Slice(destination, TOPIC, 0, number, high - low + 1, low, high, None, None)
 
     slices = [
         *(part("cdc_events", 0, 5, 9), part(REJECTED_TABLE, 0, 7, 10)),
@@ -299,6 +298,18 @@ def test_local_paths_have_what_spark_finds_there(tmp_path: Path) -> None:
     assert found(".*", "1.json") == {"a/1.json"}
     assert found("a", "_b") == {"a/_b/2.json"}
     assert found("nowhere") == found("a", "1.json", "x") == set()
+
+
+def test_first_load_is_more_than_a_batch_in_a_new_lake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_ROOT", str(tmp_path / "lake"))
+    (tmp_path / "landing/day").mkdir(parents=True)
+    (tmp_path / "landing/day/a.json").write_bytes(bytes(11))
+    paths = (str(tmp_path / "landing"), "s3://bucket/landing")
+    assert [_is_first_load(paths, batch) for batch in (10, 11)] == [True, False]
+    (tmp_path / "lake" / LEDGER).mkdir(parents=True)
+    assert not _is_first_load(paths, 10)
 
 
 # The status

@@ -78,9 +78,7 @@ def test_types_of_other_schemas_are_put_in_their_places(server: FakeRegistry) ->
 
 
 @pytest.mark.parametrize("path", ["/elsewhere", f"/elsewhere{APICURIO}"])
-def test_address_without_a_registry_is_no_unknown_id(
-    server: FakeRegistry, path: str
-) -> None:
+def test_address_without_registry_is_no_unknown_id(server: FakeRegistry, path: str) -> None:
     """With the rejection of every record, a wrong option would look like bad data."""
     with pytest.raises(UserError, match="is no schema registry"):
         Registry(f"{server.url}{path}").schema(IdKind.FRAMED, 7)
