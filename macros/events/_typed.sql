@@ -38,10 +38,10 @@
                 cast(0 as decimal(38, 0)),
                 (number, place) -> cast(
                     number * 256 + cast(conv(substr(bytes, 2 * place - 1, 2), 16, 10) as int)
-                    - if(bytes >= '8', 255, 0) as decimal(38, 0)
+                    - if(bytes >= '80', 255, 0) as decimal(38, 0)
                 ),
                 number -> try_cast(concat(
-                    cast(number - if(bytes >= '8', 1, 0) as decimal(38, 0)), 'e',
+                    cast(number - if(bytes >= '80', 1, 0) as decimal(38, 0)), 'e',
                     -cast(coalesce(get_json_object({{ text }}, '$.scale'), '{{ scale }}') as int)
                 ) as {{ decimal }})
             )
