@@ -6,12 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from typing import Any
 
 import psycopg2
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 from psycopg2 import errors
 
 from lab.northwind import northwind
@@ -24,7 +27,6 @@ from tests.support.storm import (
     MANY_ROWS,
     NORTHWIND,
     ONE_ROW,
-    filled,
     read_statements,
     read_values,
 )
@@ -45,6 +47,7 @@ NUMBERS = itertools.count()
 Events = Callable[[], list[tuple[str, int]]]
 # A change of the outbox, as test_decoding writes it: its operation and its order.
 EVENT = re.compile(r"table datalake\.cdc_events: (.)[^[]*order_id\[\w+\]:(\d+)")
+KINDS: Counter[str] = Counter()  # how often each was written and compared
 CONSTRAINTS = ("set constraints all immediate", "set constraints all deferred")
 
 
@@ -92,17 +95,26 @@ def template(postgres: PostgresServer) -> str:
     return name
 
 
-@pytest.fixture
-def session(postgres: PostgresServer, template: str) -> Iterator[Session]:
-    """One in a copy of the test's own."""
+@contextmanager
+def copied(postgres: PostgresServer, template: str) -> Iterator[Session]:
+    """A session in a copy of a database, which is removed with it."""
     name = f"copy_{next(NUMBERS)}"
     postgres.execute(f"create database {name} template {template}")
     with closing(Session(postgres, name)) as session:
         yield session
+        session.connection.rollback()
+        session.run("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
+    postgres.execute(f"drop database {name} with (force)")
 
 
 @pytest.fixture
-def events(session: Session) -> Events:
+def session(postgres: PostgresServer, template: str) -> Iterator[Session]:
+    """One in a copy of the test's own."""
+    with copied(postgres, template) as session:
+        yield session
+
+
+def followed(session: Session) -> Events:
     """Tells operation and order of each change of the outbox since the last call."""
     slot = f"'{session.one('select current_database()')}'"
     session.run(f"select pg_create_logical_replication_slot({slot}, 'test_decoding')")
@@ -136,33 +148,67 @@ def assert_right(session: Session, *told: object) -> dict[int, str]:
     return expected
 
 
-def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
-    session: Session, events: Events
-) -> None:
-    dice = random.Random(1)
-    kinds: Counter[str] = Counter()
-    before = reference(session)
-    for _ in range(800):
-        # A savepoint, and up to five statements with what may come between them.
-        statements = ["savepoint here"]
-        for _ in range(dice.randint(1, 5)):
-            statements.append(filled(dice, dice.choice(NORTHWIND), VALUES))
-            if dice.random() < 0.4:
-                statements.append(dice.choice((*SAVEPOINTS, *CONSTRAINTS)))
-        session.try_to_run(*statements)
-        after = assert_right(session, statements)
-        changed = [
-            ("I" if order not in before else "D" if order not in after else "U", order)
-            for order in before.keys() | after.keys()
-            if before.get(order) != after.get(order)
-        ]
-        written = events()
+class Transactions(RuleBasedStateMachine):
+    """What one session does, statement by statement; each commit is compared."""
+
+    def __init__(self, database: AbstractContextManager[Session]) -> None:
+        super().__init__()
+        self.database = database
+        self.session = database.__enter__()
+        self.events = followed(self.session)
+        self.before = reference(self.session)
+        self.begin()
+
+    def begin(self) -> None:
+        self.told: list[str] = []
+        self.run("savepoint here")
+
+    @rule(words=st.sampled_from((*SAVEPOINTS * 4, *CONSTRAINTS)))
+    def run(self, words: str) -> None:
+        self.told.append(words)
+        self.session.do(words)
+
+    @rule(
+        # Orders come and go more often than the other forty statements would let them.
+        statement=st.sampled_from([*NORTHWIND, *[INSERT_ORDER, DELETE_ORDER] * 8]),
+        values=st.fixed_dictionaries({k: st.sampled_from(v) for k, v in VALUES.items()}),
+    )
+    def change(self, statement: str, values: dict[str, Any]) -> None:
+        try:
+            self.run(statement.format(**values))
+        except psycopg2.IntegrityError:
+            self.run("rollback to here")
+
+    @rule()
+    def commit(self) -> None:
+        self.session.connection.commit()
+        after = assert_right(self.session, self.told)
+        changed = sorted(
+            ("I" if each not in self.before else "D" if each not in after else "U", each)
+            for each in dict(self.before.items() ^ after.items())
+        )
+        written = self.events()
         # Where constraints are checked early, an order may be written twice.
-        if not set(CONSTRAINTS) & {*statements}:
-            assert written == sorted(changed), statements
-            kinds.update(kind for kind, _ in written)
-        before = after
-    assert min(kinds[kind] for kind in "IUD") > 20
+        if not set(CONSTRAINTS) & {*self.told}:
+            assert written == changed, self.told
+            KINDS.update(kind for kind, _ in written)
+        self.before = after
+        self.begin()
+
+    def teardown(self) -> None:
+        self.database.__exit__(None, None, None)
+
+
+def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
+    postgres: PostgresServer, template: str
+) -> None:
+    run_state_machine_as_test(
+        lambda: Transactions(copied(postgres, template)),  # type: ignore[arg-type]
+        settings=settings(
+            max_examples=100, stateful_step_count=50, derandomize=True, deadline=None
+        ),
+    )
+    assert min(KINDS[kind] for kind in "IUD") > 20
 
 
 def interleave(
@@ -203,7 +249,8 @@ def test_outbox_is_right_after_any_two_statements_that_do_not_see_each_other(
     other.close()
 
 
-def test_filling_repairs_the_outbox(session: Session, events: Events) -> None:
+def test_filling_repairs_the_outbox(session: Session) -> None:
+    events = followed(session)
     session.run(
         "update cdc_events set customer = null where order_id = 10248",
         "delete from cdc_events where order_id = 10249",

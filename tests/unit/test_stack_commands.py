@@ -25,11 +25,8 @@ from cdc_lakehouse.storage.folders import (
 )
 from lab.demo import live
 from lab.stack import downloads
-from lab.stack.__main__ import main
 from lab.stack.downloads import download_once
 from lab.stack.northwind import NorthwindStack
-from lab.stack.postgres import find_binaries
-from lab.stack.stack import UNFINISHED
 from tests.support.project import PROJECT
 from tests.support.rights import run_bound
 from tests.unit.conftest import Cli
@@ -51,13 +48,6 @@ def write(path: Path, text: str = "precious") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
-
-
-def test_what_a_first_start_left_is_removed(lake: Path) -> None:
-    claim(lake / "stack", UNFINISHED)
-    write(lake / "stack" / "kafka" / "meta.properties")
-    assert main(["start"]) == 1
-    assert not (lake / "stack").exists()
 
 
 def test_of_two_processes_one_downloads(
@@ -92,15 +82,6 @@ def test_live_removes_nothing_below_an_older_run(lake: Path, cli: Cli) -> None:
     assert file.exists()
     assert "the parts would start now" in cli(main=live.main).err
     assert not file.exists()
-
-
-def test_missing_postgres_is_an_error_with_the_package_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
-    with pytest.raises(UserError, match="apt-get install postgresql"):
-        find_binaries()
 
 
 # What is noted as ours, and `make clean`
