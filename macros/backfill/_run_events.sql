@@ -31,10 +31,10 @@ existing as (
     select
         target.{{ key }},
         {%- if table['is_history'] %}
-        from_epoch,
-        {#- of a read without one it is that of what it stands behind, here and below #}
+        from_epoch, {# of a read without a position it is that of what it stands behind, here and below #}
         if(cdc_state.sequence.read_rank = 1 and from_position <=> cdc_state.sequence.position, null, from_position), valid_from,
-        regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''), null, null, null, op, null, is_current
+        regexp_replace(cdc_state.sequence.topic_partition, '/[^/]*$', ''), cdc_state.sequence.topic_generation,
+        cdc_state.sequence.topic_partition, cdc_state.sequence.kafka_offset, op, null, is_current
         {%- else %}
         source_epoch,
         if(op = 'r' and source_position <=> cdc_state.position_before_read, null, source_position), changed_at,
@@ -45,7 +45,10 @@ existing as (
     {%- if 'wanted' in table %}
     left semi join {{ table['wanted'] }} as wanted on target.{{ key }} = wanted.{{ key }}
     {%- endif %}
-    {{ 'left anti join %s as known on target.%s = known.%s' % (source, key, key) if not table['is_history'] }}
+    left anti join {{ source }} as known on target.{{ key }} = known.{{ key }}
+        {%- if table['is_history'] %} and from_position is null and known.op = 'r' and known.source_position is null
+        and known.changed_at >= valid_from and coalesce(known.changed_at < valid_to or valid_from = valid_to, true)
+        {%- endif %}
     {%- endif %}
 ),
 
@@ -90,19 +93,16 @@ truncated as (
 events as (
     select
         `{{ table['columns'] | join('`, `') }}`, {{ own }}, is_deleted, unavailable_columns, untyped_columns, fields,
-    {%- if table['truncates'] %}
+        {% if table['truncates'] -%}
         if(op = 'r', array_max(transform(
             filter(
                 __cdc_truncates, __cdc_truncate -> existing.source_epoch = __cdc_truncate.source_epoch
                 and coalesce({{ is_of_source }}, true) and not {{ is_before }}
             ), __cdc_truncate -> __cdc_truncate.source_position
-        )), null) as position_before_read
+        )), null)
+        {%- else %}string(null){% endif %} as position_before_read
     from arrived as existing
-    cross join (select collect_list(__cdc_truncate) as __cdc_truncates from truncates)
-    {%- else %}
-        string(null) as position_before_read
-    from arrived
-    {%- endif %}
+    {{ 'cross join (select collect_list(__cdc_truncate) as __cdc_truncates from truncates)' if table['truncates'] }}
     {%- for deletes in (['truncated'] if table['truncates'] else []) + (['missing'] if snapshots else []) %}
     union all
     select

@@ -12,7 +12,7 @@ there twice was delivered twice.
 ``tests/lake/test_histories.py`` puts it into the lane that has no more than it needs. The
 first come first there: their positions are the lowest of a build, so that no other story's
 late event has their rows folded again (``tests/servers/test_history_seeds.py`` builds those
-of ``ALONE`` without others).
+of ``ALONE`` without others). Those of ``SHARED`` are of a topic that several tables share.
 """
 
 import json
@@ -47,6 +47,7 @@ Batches = list[list[Event]]
 ALONE: dict[str, str] = _file["alone"]
 STORIES: dict[str, str] = ALONE | _file["others"]
 FORMS: dict[str, str] = _file["forms"]
+SHARED: dict[str, str] = _file["truncated"]
 BY_LANE: dict[str, list[str]] = {**_file["lanes"], "everything": [*STORIES]}
 
 
