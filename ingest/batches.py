@@ -206,7 +206,13 @@ class Batches:
         # Of an event the value is kept, and not once more with what was around it.
         is_event = F.col("destination").isin(*self.topics.tables.values())
         of_rejected = F.when(~F.coalesce(is_event, F.lit(False)), F.col("record"))
-        return rows.withColumn("record", of_rejected).persist()
+        # A topic that was recreated may have the same change at the same offset again,
+        # which then stands before and behind other ones.
+        again = F.md5(F.concat_ws("\x1f", "event_id", "topic_generation"))
+        known_by = F.when(is_event & (F.col("topic_generation") != 0), again)
+        return rows.withColumns(
+            {"record": of_rejected, "event_id": F.coalesce(known_by, "event_id")}
+        ).persist()
 
     def _has_other_tables(self, slices: list[Slice]) -> bool:
         """Whether events of a second source table are in a topic that carries one.
