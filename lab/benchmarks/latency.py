@@ -26,7 +26,7 @@ from typing import Any
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from cdc_lakehouse.serving.gold import Gold
+from lab.demo.gold import Gold
 from lab.stack.northwind import NorthwindStack
 
 TOPICS = [f"demo.datalake.{table}" for table in ("cdc_events", "customers", "products")]

@@ -23,10 +23,11 @@ import click
 
 from cdc_lakehouse.command import STYLE, delayed_signals, run, version
 from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.serving.gold import KEYS, Gold, Row, differences
+from cdc_lakehouse.serving.gold import Row
 from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage.folders import MARKER, claim, clear, require_own
 from cdc_lakehouse.storage.place import lake_folder
+from lab.demo.gold import KEYS, Gold, differences
 from lab.northwind.northwind import insert_order
 from lab.stack.northwind import NorthwindStack
 

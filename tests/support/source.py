@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from cdc_lakehouse.serving.gold import KEYS
+from lab.demo.gold import KEYS
 from tests.support.project import PROJECT
 from tests.support.records import Row
 
