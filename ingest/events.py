@@ -459,7 +459,8 @@ def _reason(topics: Topics, carried: dict[str, str]) -> Column:
 def event_id() -> Column:
     """The same record always gets the same id, whichever file or topic it is read from.
 
-    The position alone will not do: a recreated topic starts its offsets again.
+    The position alone will not do: a recreated topic starts its offsets again. For the same
+    change at the same offset of a later generation, ``ingest/batches.py`` adds that.
     A rejected record without a position is known by its file as well.
     """
     absent = F.lit("")
