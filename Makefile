@@ -2,6 +2,8 @@
 PYTHON ?= python3
 export HUDI_VERSION ?= 1.2.0
 HUDI_OF_EMR := 1.0.2
+# Of `make nightly`; where a version manager has it: its path.
+NEWEST_PYTHON ?= python3.12
 # A registry may not answer for minutes: pip's own default ends after ten seconds or so.
 export PIP_RETRIES ?= 10
 BIN := .venv/bin
@@ -90,7 +92,7 @@ nightly-mutants: setup s3 $(CLASSES)
 # `make test` by the newest Python that is supported (every other run has the oldest), in a clone;
 nightly-python:
 	@clone="$$(mktemp -d)"; trap 'rm -rf "$$clone"' EXIT; \
-	git clone --quiet . "$$clone" && $(MAKE) -C "$$clone" test PYTHON=python3.12; code=$$?; \
+	git clone --quiet . "$$clone" && $(MAKE) -C "$$clone" test PYTHON=$(NEWEST_PYTHON); code=$$?; \
 	mkdir -p reports; cp "$$clone/reports/test.xml" reports/nightly-python.xml 2> /dev/null; \
 	exit $$code
 
