@@ -134,6 +134,8 @@ class Bronze:
 
     def _create_if_missing(self, table: str) -> None:
         timeline = self._timeline(table)
+        if timeline is not None and self._remove_cut_commit(table, timeline):
+            timeline = self._timeline(table)
         if timeline is None:
             unfinished = self._hadoop_path(f"{self.path(table)}/.hoodie")
             self._file_system(unfinished).delete(unfinished, True)
@@ -148,6 +150,23 @@ class Bronze:
             self._commit(empty.coalesce(1), table, Mark(), zone)
         else:
             self._marks[table] = self._mark_of(table, timeline)
+
+    def _remove_cut_commit(self, table: str, timeline: Any) -> bool:
+        """Whether the newest commit was empty, and is removed; Hudi rolls its files back.
+
+        Hudi 1.0.2 writes a commit in place, where a kill leaves a file without content:
+        Spark takes it for a commit, and no other reader can read the table.
+        """
+        newest = timeline.lastInstant()
+        if not newest.isPresent():
+            return False
+        commit = newest.get()
+        if timeline.getInstantDetails(commit).get():
+            return False
+        name = f"{commit.requestedTime()}.{commit.getAction()}"
+        file = self._hadoop_path(f"{self.path(table)}/.hoodie/{name}")
+        self._file_system(file).delete(file, False)
+        return True
 
     def read(self, table: str) -> DataFrame:
         """What a table holds."""
