@@ -155,10 +155,11 @@ class Bronze:
         """Whether the newest commit was empty, and is removed; Hudi rolls its files back.
 
         Hudi 1.0.2 writes a commit in place, where a kill leaves a file without content:
-        Spark takes it for a commit, and no other reader can read the table.
+        Spark takes it for a commit, and no other reader can read the table. In S3 an object
+        is there once it is whole, and a look at each table's would cost a request.
         """
         newest = timeline.lastInstant()
-        if not newest.isPresent():
+        if self.root.startswith("s3") or not newest.isPresent():
             return False
         commit = newest.get()
         if timeline.getInstantDetails(commit).get():
