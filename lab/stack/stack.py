@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,7 @@ UNFINISHED = "servers, whose first start has not ended\n"
 FINISHED = "servers and their data\n"
 
 
-class Stack:
+class Stack(ABC):
     """Servers of one folder, in the order in which they start; they outlive the object.
 
     Each kind of stack makes its parts and starts them.
@@ -47,21 +48,21 @@ class Stack:
         self.secrets = self.folder / "secrets"
         self._load()
 
+    @abstractmethod
     def _make_parts(self) -> list[Part]:
         """The servers, at ``ports``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start_parts(self) -> None:
         """Start what does not run, and wait until it can be used."""
-        raise NotImplementedError
 
+    @abstractmethod
     def require_programs(self) -> None:
         """Fetch the jars, and refuse a machine that lacks a program.
 
         Raises:
             UserError: it lacks one; the message says how to install it.
         """
-        raise NotImplementedError
 
     def _load(self) -> None:
         """Take over what the last start wrote down."""
