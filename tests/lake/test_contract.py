@@ -18,7 +18,7 @@ from tests.conftest import NewLake
 from tests.support.histories import LANES, Outcome
 from tests.support.lake import Lake
 from tests.support.lanes import run_lanes, write_project
-from tests.support.stories import FORMS, STORIES, Batches, told
+from tests.support.stories import FORMS, STORIES, Batches, parse_story
 
 BUILDS = 4
 (ORDERS,) = [lane for lane in LANES if lane.name == "everything"]
@@ -65,7 +65,7 @@ def contract(new_lake: NewLake, tmp_path_factory: pytest.TempPathFactory) -> Con
     outcomes = {
         (story, way): Outcome(ORDERS, batches, form=FORMS.get(story, "flattened"))
         for story, text in STORIES.items()
-        for way, batches in ways(told(text)).items()
+        for way, batches in ways(parse_story(text)).items()
     }
     # The late events of what arrives backwards have only each other's rows folded again.
     names = sorted(outcomes, key=lambda name: name[1] == "backwards")

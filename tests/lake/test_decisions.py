@@ -20,7 +20,7 @@ from tests.support.lake import TOPICS_FILE
 from tests.support.lanes import compare, write_project
 from tests.support.reference import Event, Snapshot
 from tests.support.scenario import MARKERS_TOPIC, live, made
-from tests.support.stories import told
+from tests.support.stories import parse_story
 
 pytestmark = pytest.mark.thorough
 
@@ -40,7 +40,7 @@ def events(name: str, topic: str) -> list[list[Event]]:
             )
             for event in batch
         ]
-        for batch in told("|".join(step[name] for step in STEPS))
+        for batch in parse_story("|".join(step[name] for step in STEPS))
     ]
 
 

@@ -34,7 +34,7 @@ from tests.support.histories import (
 )
 from tests.support.lanes import Difference, draw_all, run_lanes, smallest, write_project
 from tests.support.reference import Event
-from tests.support.stories import BY_LANE, FORMS, SHARED, STORIES, Batches, told
+from tests.support.stories import BY_LANE, FORMS, SHARED, STORIES, Batches, parse_story
 
 SEED = 20_261_121
 COUNT = 120
@@ -59,7 +59,7 @@ def stories() -> dict[Lane, list[Outcome]]:
     found: dict[Lane, list[Outcome]] = {lane: [] for lane in LANES}
     for lane, names in BY_LANE.items():
         for name in names:
-            batches = told((STORIES | SHARED)[name])
+            batches = parse_story((STORIES | SHARED)[name])
             # The last batch is one of the last increment.
             events: Batches = [[]] * (BATCHES - len(batches))
             events += [[*map(_narrowed, batch)] for batch in batches]

@@ -27,13 +27,13 @@ from tests.support.records import (
 )
 from tests.support.reference import Snapshot
 from tests.support.small_project import small_project, write_model, write_staging
-from tests.support.stories import told
+from tests.support.stories import parse_story
 
 LOST = Lane("lost", ())
 SILVER_TABLE, HISTORY = "silver.lane_lost", "silver.lane_lost_history"
 (TOPIC,), OTHER = LOST.topics, "other.public.lane_lost"
 TOLD = tomllib.loads(Path(__file__).with_name("row_history.toml").read_text())
-BATCHES = told("|".join(TOLD["batches"]))
+BATCHES = parse_story("|".join(TOLD["batches"]))
 SNAPSHOT = Snapshot(TOPIC, 0, 40, batch=4)
 WRONG = {
     "cdc_merge": "the materialization cdc_merge cannot write a history",

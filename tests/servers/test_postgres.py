@@ -136,13 +136,13 @@ def reference(session: Session) -> dict[int, str]:
     return dict(rows)
 
 
-def assert_right(session: Session, *told: object) -> dict[int, str]:
+def assert_right(session: Session, *statements: object) -> dict[int, str]:
     """The outbox holds what it has to; the digest of each order."""
     rows = session.do(
         "select order_id, md5((to_jsonb(t) - 'updated_at')::text) from cdc_events as t"
     )
     expected = reference(session)
-    assert dict(rows) == expected, told
+    assert dict(rows) == expected, statements
     # What the statements noted, they have also taken away.
     assert session.one("select count(*) from changed_orders") == 0
     return expected
@@ -160,16 +160,16 @@ class Transactions(RuleBasedStateMachine):
         self.begin()
 
     def begin(self) -> None:
-        self.told: list[str] = []
+        self.statements: list[str] = []
         self.run("savepoint here")
 
     @rule(words=st.sampled_from((*SAVEPOINTS * 4, *CONSTRAINTS)))
     def run(self, words: str) -> None:
-        self.told.append(words)
+        self.statements.append(words)
         self.session.do(words)
 
     @rule(
-        # Orders come and go more often than the other forty statements would let them.
+        # Orders come and go more often than the other forty changes would let them.
         statement=st.sampled_from([*NORTHWIND, *[INSERT_ORDER, DELETE_ORDER] * 8]),
         values=st.fixed_dictionaries({k: st.sampled_from(v) for k, v in VALUES.items()}),
     )
@@ -182,15 +182,15 @@ class Transactions(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         self.session.connection.commit()
-        after = assert_right(self.session, self.told)
+        after = assert_right(self.session, self.statements)
         changed = sorted(
             ("I" if each not in self.before else "D" if each not in after else "U", each)
             for each in dict(self.before.items() ^ after.items())
         )
         written = self.events()
         # Where constraints are checked early, an order may be written twice.
-        if not set(CONSTRAINTS) & {*self.told}:
-            assert written == changed, self.told
+        if not set(CONSTRAINTS) & {*self.statements}:
+            assert written == changed, self.statements
             KINDS.update(kind for kind, _ in written)
         self.before = after
         self.begin()
@@ -203,7 +203,7 @@ def test_a_transaction_writes_one_event_for_each_order_that_it_changes(
     postgres: PostgresServer, template: str
 ) -> None:
     run_state_machine_as_test(
-        lambda: Transactions(copied(postgres, template)),  # type: ignore[arg-type]
+        lambda: Transactions(copied(postgres, template)),  # type: ignore[arg-type]  # any factory will do
         settings=settings(
             max_examples=100, stateful_step_count=50, derandomize=True, deadline=None
         ),

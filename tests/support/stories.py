@@ -51,20 +51,20 @@ SHARED: dict[str, str] = _file["truncated"]
 BY_LANE: dict[str, list[str]] = {**_file["lanes"], "everything": [*STORIES]}
 
 
-def told(story: str) -> Batches:
+def parse_story(story: str) -> Batches:
     """The batches of a story's text."""
     next_offset = 0
     batches: Batches = []
     for batch in story.split("|"):
         batches.append([])
         for text in filter(None, map(str.strip, batch.split(","))):
-            event = _told(text, next_offset)
+            event = _parse_event(text, next_offset)
             next_offset = max(next_offset, 1 + (event.offset or 0))
             batches[-1].append(event)
     return batches
 
 
-def _told(text: str, next_offset: int) -> Event:
+def _parse_event(text: str, next_offset: int) -> Event:
     head, *given = text.split()
     op, lsn = head[0], None if head[1:] == "-" else int(head[1:])
     place: dict[str, Any] = {"key": 0, "epoch": 0, "partition": 0, "offset": next_offset}
