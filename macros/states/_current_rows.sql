@@ -47,7 +47,7 @@ from (
         __cdc_fields
         {%- if is_increment %},
         __cdc_stored, __cdc_sequence, __cdc_part, __cdc_lowest_sequence, __cdc_highest_sequence, __cdc_lowest, __cdc_deleted,
-        __cdc_unchanged_sequence, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
+        __cdc_unchanged_sequence, __cdc_lowest_offset, __cdc_read, {{ cdc_lakehouse.columns_where(kept) | indent(8) }} as __cdc_kept
         {%- endif %}
     from {{ states }}
     where __cdc_is_last

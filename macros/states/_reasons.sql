@@ -1,12 +1,8 @@
-{# Why a key has to be computed from bronze: the first reason that holds, null where events and what is stored of
-   the key tell its row. #}
+{# Why a key has to be computed from bronze: the first reason that holds, null where its row is known without it. #}
 {% macro _reasons(table) -%}
 {%- set is_increment = table['is_increment'] -%}
 {%- set snapshot = "struct(%s as epoch, '%s' as position)" % table['snapshots'][-1] if is_increment and table['snapshots'] -%}
 {%- set point = "named_struct('epoch', source_epoch, 'position', __cdc_position)" -%}
-{%- set is_earlier = "{0}.op <> 'r' and {0}.source_epoch = __cdc_stored.sequence.source_epoch and"
-    ~ " (-{0}.topic_generation < __cdc_stored.topic_generation or -{0}.topic_generation = __cdc_stored.topic_generation"
-    ~ " and {0}.topic_partition = __cdc_stored.topic_partition and {0}.kafka_offset < __cdc_stored.first_offset)" -%}
 case
     {%- if table['is_history'] %}
     when __cdc_part <> 0 then null
@@ -54,9 +50,12 @@ case
     when cdc_state.last_read_at is null then null
     when __cdc_stored.first_offset < __cdc_stored.kafka_offset then 'an earlier delivery of the stored event'
     when __cdc_unchanged_sequence > __cdc_sequence then 'a value of an unchanged column that is newer than the row'
-    when __cdc_part = 0 and {{ is_earlier.format('__cdc_sequence') }} or exists(carried_columns, entry ->
-        entry.sequence > __cdc_stored.sequence and {{ is_earlier.format('entry.sequence') }})
-        then 'a newer change of a lower offset, or a value of one'
+    when size(carried_columns) > 0 and __cdc_lowest_offset < struct(__cdc_stored.topic_generation, __cdc_stored.first_offset)
+        then 'a change of a lower offset: a read that lost to a carried value may stand behind it'
+    when __cdc_part = 0 and op <> 'r' and source_epoch = __cdc_stored.sequence.source_epoch and (
+        cdc_state.topic_generation < __cdc_stored.topic_generation or cdc_state.topic_generation = __cdc_stored.topic_generation
+        and cdc_state.topic_partition = __cdc_stored.topic_partition and kafka_offset < __cdc_stored.first_offset
+    ) then 'a newer change of a lower offset'
     {%- endif %}
     {%- endif %}
 end

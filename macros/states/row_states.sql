@@ -152,6 +152,7 @@ select
     min(case when __cdc_part = 0 then __cdc_sequence end) over of_key as __cdc_lowest_sequence,
     max(case when __cdc_part = 0 then __cdc_sequence end) over of_key as __cdc_highest_sequence,
     max(case when __cdc_part = -1 then __cdc_sequence end) over of_key as __cdc_unchanged_sequence,
+    min(case when __cdc_part = 0 and op <> 'r' then struct(topic_generation, __cdc_first_offset as first_offset) end) over of_key as __cdc_lowest_offset,
     max(case when __cdc_part = 0 and op = 'r' then struct(__cdc_sequence as sequence, changed_at) end) over of_key as __cdc_read,
     {%- else %}
     max(__cdc_stored_state) over of_key as __cdc_stored,
