@@ -14,9 +14,11 @@ EPOCH_DAY = 9_681  # 1996-07-04, the first order's date
 FIRST_LSN = 50_000_000
 
 
-def order(order_id: int, random_: random.Random) -> dict[str, Any]:
-    """The outbox row of an order with one to five lines."""
-    customer = random_.randrange(CUSTOMERS)
+def order(
+    order_id: int, random_: random.Random, customers: int = CUSTOMERS
+) -> dict[str, Any]:
+    """The outbox row of an order with one to five lines, of one of so many customers."""
+    customer = random_.randrange(customers)
     employee = random_.randrange(9) + 1
     shipper = random_.randrange(3) + 1
     products = random_.sample(range(1, PRODUCTS + 1), random_.randint(1, 5))
@@ -75,8 +77,9 @@ def order(order_id: int, random_: random.Random) -> dict[str, Any]:
 class Stream:
     """A change stream of one topic, written to landing files."""
 
-    def __init__(self, landing: Path, seed: int = 7) -> None:
+    def __init__(self, landing: Path, seed: int = 7, customers: int = CUSTOMERS) -> None:
         self.landing = landing
+        self.customers = customers
         self.random = random.Random(seed)
         self.offset = 0
 
@@ -100,7 +103,7 @@ class Stream:
     def _line(self, order_id: int, op: str) -> str:
         offset = self.offset
         self.offset += 1
-        value = order(order_id, self.random) | {
+        value = order(order_id, self.random, self.customers) | {
             "__deleted": "false",
             "__op": op,
             "__table": "cdc_events",

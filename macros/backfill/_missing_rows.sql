@@ -1,5 +1,4 @@
-{# A snapshot read for each key of the CTE `existing` that a complete snapshot lacked, with the row marked as
-   deleted: its delete was never sent. #}
+{# A snapshot read for each key of the CTE `existing` that a complete snapshot lacked, with the row marked as deleted. #}
 {% macro _missing_rows(table) -%}
 {%- set key, passed = '`' ~ table['key'] ~ '`', 'source_epoch, source_position, source_lsn, source_ts, ingested_at, ingest_batch' -%}
 {%- set is_behind = 'coalesce(history.kafka_offset > part.first_offset, history.__cdc_committed_at > snapshot.changed_at)' -%}

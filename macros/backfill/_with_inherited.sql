@@ -1,5 +1,4 @@
-{# `states` (a relation, see row_states) with the values that a create left out: those of the row that its key
-   changed from. #}
+{# `states` (a relation, see row_states) with the values that a create left out. #}
 {% macro _with_inherited(table, states) -%}
     {%- set key = '`' ~ table['key'] ~ '`' -%}
     {%- set known, stored = [], [] -%}

@@ -1,5 +1,4 @@
-{# A JSON text with each number that Spark's JSON would round, as it takes it through a double, as a string
-   instead, within `mark` (SQL). #}
+{# A JSON text with each number that Spark's JSON would round as a string instead, within `mark` (SQL). #}
 {% macro _exact_numbers(text, mark="''") -%}
 {%- set long_number = '-?(?:(?=[0-9.]{17}|[0-9]{16}[eE])[0-9]+[.eE]|[0-9.]+[eE][+-]?[0-9]{3})' -%}
 {%- set string = '"[^"\\\\\\\\]*+(?:\\\\\\\\.[^"\\\\\\\\]*+)*+"' -%}

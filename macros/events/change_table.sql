@@ -1,7 +1,4 @@
-{# The declaration that a staging model makes under `meta` (_macros.yml), checked by _check_change_table, with
-   `unchanged`, the columns whose value a change may leave out: those that PostgreSQL may keep beside the row
-   (TOAST), but the key, which is always sent, and `full`, those of which the source sends every value; and
-   `others`, neither unchanged nor the key. #}
+{# The declaration that a staging model makes under `meta`, with what follows from its types. #}
 {% macro change_table(events) -%}
     {%- if execute -%}
         {%- set node = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model')

@@ -1,5 +1,4 @@
-{# An event's key: its column's value or, of several columns, their values joined by `-` (`\-` where a value has
-   one), null where one is missing; of one `column` its value, as `type`. #}
+{# An event's key: its column's value or, of several columns, their values joined by `-`; null where one is missing. #}
 {% macro key_value(table, has_row=true, column=none, type=none) -%}
 {%- if not column and table['key_columns'] -%}
 concat(

@@ -1,5 +1,4 @@
-{# The events without a usable key, for the model `rejected_rows`. The staging models are listed, as dbt must know
-   before what a model reads; a run reads those that brought something, since each costs it a second. #}
+{# The events without a usable key, for the model `rejected_rows`. #}
 {% macro rejected_rows(staging_models) -%}
     {%- set read, bounds = [], cdc_lakehouse.run_bounds() -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] if cdc_lakehouse.reads_increment() else {} -%}

@@ -44,8 +44,8 @@
     ] | selectattr(0) | map('last') | list -%}
     {%- for setting in [
         'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
-        'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size'
-    ] if config.get(setting) -%}
+        'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size', 'recompute_by'
+    ] if config.get(setting) and (setting != 'recompute_by' or config.get('materialized') != 'atomic_overwrite') -%}
         {%- do errors.append("setting '" ~ setting ~ "' is not supported by " ~ kind) -%}
     {%- endfor -%}
     {%- if errors -%}

@@ -1,5 +1,4 @@
-{# Make sure that a table exists and has the columns of the rows to write, as `on_schema_change` says; the list
-   of these. #}
+{# Make sure that a table exists and has the columns of the rows to write; the list of these. #}
 {% macro _create_or_alter_table(relation, existing, types, rows, fold=none) -%}
     {%- set key = config.get('unique_key') -%}
     {%- set partition = config.get('partition_by') -%}
@@ -7,6 +6,9 @@
         {%- do exceptions.raise_compiler_error(
             "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition ~ ', which is '
             ~ types.get(partition, 'no column of it') ~ '; it is the name of a column of text') -%}
+    {%- elif config.get('recompute_by') and config.get('recompute_by') not in types -%}
+        {%- do exceptions.raise_compiler_error("model '" ~ model.name ~ "': setting 'recompute_by' is "
+            ~ config.get('recompute_by') ~ ', which is no column of it') -%}
     {%- endif -%}
     {%- set wanted = {} -%}
     {%- for column, type in types.items() if not column.startswith(('__cdc_', '_hoodie_')) -%}
@@ -14,9 +16,8 @@
     {%- endfor -%}
     {#- Spark has the column of partitions last -#}
     {%- if partition -%}{%- do wanted.update({partition: wanted.pop(partition)}) -%}{%- endif -%}
-    {%- if config.get('contract').enforced -%}
-        {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows) -%}
-    {%- endif -%}
+    {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows)
+        if config.get('contract').enforced -%}
     {%- set stored = cdc_lakehouse.stored_table(relation)['columns'] -%}
     {%- set mode = config.get('on_schema_change', 'ignore') -%}
     {%- set added, widened = [], [] -%}

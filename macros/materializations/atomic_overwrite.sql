@@ -1,24 +1,14 @@
-{#
-    A gold table: all rows are replaced, in one commit, unless nothing that they are made from has changed; a reader
-    sees the old rows or the new ones. A full refresh replaces them in any case, and dbt's `full_refresh: true` with
-    every build. Supports `unique_key`, `on_schema_change` (ignore, append_new_columns, fail), contracts, grants, hooks
-    and `--empty`, which creates the table and changes no row.
-
-    `state` has the text of the model and of the views that it reads, and of each table the newest commit; of a source
-    some more, as its writers may commit in another order than they began. Nothing tells (`is_told`) where a table is not
-    Hudi's, the model names none by `ref` or `source`, or a text asks for the time or for chance (docs/models.md).
-#}
+{# A gold table: all rows are replaced in one commit, or the groups that changed. #}
 {% materialization atomic_overwrite, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
     {%- do cdc_lakehouse._check_config(existing, none) -%}
-    {%- set inputs = cdc_lakehouse.inputs_of(model) -%}
+    {%- set inputs, by = cdc_lakehouse.inputs_of(model), config.get('recompute_by') -%}
     {%- set others = [] -%}
     {%- for input in inputs if not input['is_bronze'] -%}
         {%- set node = graph.nodes.get(input['id']) -%}
-        {%- if not (node.config.file_format == 'hudi' if node else (load_relation(input['relation']) or {}).is_hudi) -%}
-            {%- do others.append(input) -%}
-        {%- endif -%}
+        {%- set is_hudi = node.config.file_format == 'hudi' if node else (load_relation(input['relation']) or {}).is_hudi -%}
+        {%- do others.append(input) if not is_hudi -%}
     {%- endfor -%}
     {%- set texts = [compiled_code] -%}
     {%- for view in cdc_lakehouse.reads_of(model)['views'] -%}
@@ -30,28 +20,45 @@
         ~ "|\\b(date|timestamp)\\s*'\\s*(now|today|tomorrow|yesterday)\\b" -%}
     {%- set is_told = inputs and not others and not modules.re.search(volatile, texts | join('\n')) -%}
     {%- set state = [local_md5(texts | join('\n'))] if is_told else [] -%}
-    {#- asked before the rows are computed, so that the next run sees a commit of meanwhile -#}
+    {#- asked before the rows are computed, so that the next run sees a commit of meanwhile; to recompute groups all that
+        can still be read -#}
     {%- for input in inputs if is_told -%}
-        {%- set limit = 1 if input['id'] in graph.nodes else 10 -%}
+        {%- set count = 1 if input['id'] in graph.nodes else 10 -%}
+        {%- set kept = modules.re.findall('commits\\.retained=(\\d+)', (load_relation(input['relation']) or {}).information or '') if by -%}
+        {%- set limit = [kept | first | default(count) | int, count] | max -%}
         {%- set commits = run_query("call show_commits(table => '%s', limit => %s)" % (input['relation'], limit)) -%}
-        {%- do state.append(input['name'] ~ '@' ~ (commits.columns['commit_time'].values() | join(',') or 'empty')) -%}
+        {%- do input.update(commits=commits.columns['commit_time'].values() | list) -%}
+        {%- do state.append(input['name'] ~ '@' ~ (input['commits'][:count] | join(',') or 'empty')) -%}
     {%- endfor -%}
-    {%- set is_same = is_told and cdc_lakehouse.stored_table(this)['recorded'].get('inputs') == state | join(' ') -%}
+    {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'].get('inputs', '') -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- if existing and (flags.EMPTY or (is_same and not should_full_refresh())) -%}
+    {%- if existing and (flags.EMPTY or (is_told and recorded == state | join(' ') and not should_full_refresh())) -%}
         {%- do store_raw_result('main', message='no input has changed', code='', rows_affected=0) -%}
     {%- else -%}
-        {%- set rows = '(' ~ compiled_code ~ '\n)' -%}
-        {%- set described = run_query('describe query select * from ' ~ rows).columns -%}
-        {%- set types = dict(zip(described['col_name'].values(), described['data_type'].values())) -%}
-        {%- do cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows) -%}
-        {%- call statement('main') -%}
-            {{ cdc_lakehouse._insert_statement(target_relation, rows, types) }}
-        {%- endcall -%}
-        {%- if not flags.EMPTY -%}
-            {%- do cdc_lakehouse._record({'inputs': state | join(' ')}) -%}
+        {%- set made = '(' ~ compiled_code ~ '\n)' -%}
+        {%- set is_same = is_told and existing and recorded.startswith(state[0]) and not should_full_refresh() -%}
+        {%- set groups = cdc_lakehouse._changed_groups(inputs, is_same) if by and is_told and not flags.EMPTY else {} -%}
+        {%- set changed = "left semi join %s as changed on %s.`%s` <=> changed.`%s`" % (groups['relation'], '%s', by, by) -%}
+        {%- if groups['relation'] -%}
+            {%- set made = cdc_lakehouse.scratch_rows('rows', 'select made.* from ' ~ made ~ ' as made ' ~ changed % 'made') -%}
         {%- endif -%}
+        {%- set described = run_query('describe query select * from ' ~ made).columns -%}
+        {%- set types = dict(zip(described['col_name'].values(), described['data_type'].values())) -%}
+        {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, made) | join('`, `') -%}
+        {%- set gone = "select `%s`, true from %s as held %s left anti join %s as made on held.`%s` = made.`%s`"
+            % (columns, this, changed % 'held', made, config.get('unique_key'), config.get('unique_key')) -%}
+        {%- set merged = '(select `' ~ columns ~ '`, false as __cdc_surplus from ' ~ made ~ ' union all ' ~ gone ~ ')' -%}
+        {%- call statement('main') -%}
+            {{ cdc_lakehouse._insert_statement(target_relation, merged if groups['relation'] else made, types,
+                overwrite=not groups['relation'], has_surplus=groups['relation']) }}
+        {%- endcall -%}
+        {%- for input in inputs if groups['recorded'] -%}
+            {%- set newest = run_query("call show_commits(table => '%s', limit => 1)" % input['relation']).columns['commit_time'].values() -%}
+            {#- another build's, of which the rows may have something, or not -#}
+            {%- do groups['recorded'].update(groups='{}') if newest | list != input['commits'][:1] -%}
+        {%- endfor -%}
+        {%- do cdc_lakehouse._record(dict(groups['recorded'] or {}, inputs=state | join(' '))) if not flags.EMPTY -%}
     {%- endif -%}
 
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}

@@ -1,12 +1,4 @@
-{#
-    A silver table, or a history: the model's rows are merged into it by `unique_key`, in one commit; a full refresh
-    replaces all rows in one. Nothing new makes no commit. A model that folds change events has the rows of current_rows
-    or row_history, or is `select * from` the staging model, which means the same. Of these only rows that differ from
-    the stored ones are merged, and what is stored of a key does not tell is computed from bronze first (_settled_rows).
-
-    Supports `unique_key`, `partition_by`, `tblproperties`, `on_schema_change` (ignore, append_new_columns, fail),
-    contracts, grants, hooks, `--full-refresh` and `--empty`, which creates the table and changes no row.
-#}
+{# A silver table, or a history: the model's rows are merged into it by `unique_key`, in one commit. #}
 {% materialization cdc_merge, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='table') -%}
     {%- set existing = load_relation(this) -%}
@@ -56,9 +48,7 @@
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, rows, fold) -%}
         {#- Whether a create ever left values out: raised before such a row is stored, and lowered after
             all rows were replaced without one. Only then do rows inherit (see _settled_rows). -#}
-        {%- if found.get('lacking') and not flags.EMPTY -%}
-            {%- do cdc_lakehouse._record({'carries': 'true'}) -%}
-        {%- endif -%}
+        {%- do cdc_lakehouse._record({'carries': 'true'}) if found.get('lacking') and not flags.EMPTY -%}
         {%- set state = cdc_lakehouse._settled_rows(fold, rows, found, columns) if fold
             else {'rows': rows, 'is_empty': found['changed'] == 0, 'kept': false, 'has_surplus': false} -%}
     {%- endif -%}
@@ -66,7 +56,7 @@
         {%- do store_raw_result('main', message='nothing new', code='', rows_affected=0) -%}
     {%- else -%}
         {%- call statement('main') -%}
-            {{ cdc_lakehouse._history_statement(target_relation, fold, state, types, columns)
+            {{ cdc_lakehouse._history_statement(target_relation, fold, state, types)
                 if is_history and is_kept else cdc_lakehouse._insert_statement(
                     target_relation, state['rows'], types, overwrite=not is_kept, kept=state['kept']) }}
         {%- endcall -%}

@@ -1,5 +1,5 @@
 {# Compute a query of a model once, into files, for the statements that follow; its rows as a relation. #}
-{% macro scratch_rows(name, query) -%}
+{% macro scratch_rows(name=none, query='select 1 as nothing where false') -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if 'scratch' not in memory -%}
         {%- set described = run_query('describe schema ' ~ generate_schema_name('staging', none)).rows -%}
@@ -8,5 +8,5 @@
     {%- endif -%}
     {%- set folder = memory['scratch'] ~ ('/' ~ [this.schema, this.identifier, name] | join('__') if name else '') -%}
     {%- do cdc_lakehouse.run_statement("insert overwrite directory '" ~ folder ~ "' using parquet " ~ query) -%}
-    {{ return('parquet.`' ~ folder ~ '`') }}
+    {{ return('parquet.`' ~ folder ~ '`' if name else '') }}
 {%- endmacro %}

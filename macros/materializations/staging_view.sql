@@ -1,7 +1,4 @@
-{#
-    A view that is left alone where it has this text already: analysing it again would cost every build what a merge of
-    a few events costs. Without its indentation, as a catalogue limits a view's length (32,700 characters on one machine).
-#}
+{# A view that is left alone where it has this text already. #}
 {% materialization staging_view, adapter='spark' %}
     {%- set target_relation = this.incorporate(type='view') -%}
     {%- set text = local_md5(compiled_code) -%}

@@ -1,6 +1,4 @@
-{# The properties that a table is created with, by name: ours (what each is for:
-   docs/decisions/0006-hudi-settings.md and 0017-versions-by-commits.md), and over them the model's
-   `tblproperties` (docs/storage.md). #}
+{# The properties that a table is created with, by name: ours, and over them the model's `tblproperties`. #}
 {% macro table_properties() -%}
     {%- set properties = {
         'type': 'cow',
@@ -19,9 +17,8 @@
         'hoodie.keep.min.commits': '75',
         'hoodie.keep.max.commits': '95',
     } -%}
-    {%- if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
-        {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'}) -%}
-    {%- endif -%}
+    {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'})
+        if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}
     {%- set partition = config.get('partition_by') -%}
     {%- if partition -%}
         {%- do properties.update({

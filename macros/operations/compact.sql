@@ -1,5 +1,4 @@
-{# Merge the logs of a merge-on-read table into its files now, and remove what no query needs any more; of every
-   such table where none is named (docs/storage.md). #}
+{# Merge the logs of a merge-on-read table, or of every one, into its files now. #}
 {% macro compact(table=none) -%}
     {%- set tables = [table] if table else [] -%}
     {%- for node in graph.nodes.values() if not table and node.resource_type == 'model'

@@ -1,6 +1,4 @@
-{# Erase a key of Kafka, with the files that had its rows (docs/runbook.md): its versions from the histories of
-   the table; its rows from `rejected_rows`; its records from the quarantine; its events from bronze, also those
-   that have it in the row alone. #}
+{# Erase a key of Kafka, with the files that had its rows (docs/runbook.md). #}
 {% macro erase_key(table, key) -%}
     {%- set sources = cdc_lakehouse.bronze_sources() -%}
     {%- do exceptions.raise_compiler_error("erase_key: '%s' is no bronze table; known: %s" % (table, sources | join(', ')))
@@ -56,5 +54,5 @@
         left ~ ' records of ' ~ quarantine ~ ' have no key, or have this one and are of topics that '
         ~ bronze ~ ' has no events of: look whether they are of the same person (docs/runbook.md)'
     ) if left -%}
-    {%- do cdc_lakehouse.clear_scratch_rows() -%}
+    {%- do cdc_lakehouse.scratch_rows() -%}
 {%- endmacro %}

@@ -1,7 +1,4 @@
-{# The points (see _points) by which this model's rows are decided, by the property of its table that records
-   them: the `truncates` to apply and the `ignored_truncates`, as recorded, and of those that arrive as the
-   variable says; the `complete_snapshots.<bronze table>`, oldest first: named by the variable (with the epoch
-   that a build has looked for), marked (see check_overrides) or applied before. #}
+{# The points (see _points) by which this model's rows are decided, by the property of its table that records them. #}
 {% macro decided_points() -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}
     {%- set before = dict.fromkeys(cdc_lakehouse._points(recorded.get('ignored_truncates', '').split()), 'ignore') -%}

@@ -1,5 +1,4 @@
-{# What the variable `cdc_lakehouse_<kind>` says of points (see _points): of `truncates` each one's decision, of
-   `complete_snapshots` each bronze table's. #}
+{# What the variable `cdc_lakehouse_<kind>` says of points (see _points). #}
 {% macro overrides(kind) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if kind in memory or not execute -%}{{ return(memory.get(kind, {})) }}{%- endif -%}

@@ -1,5 +1,4 @@
-{# True for what an increment of this model has to read of one input, or of any: what arrived after the last run,
-   up to the bound of this one, as literals, so that bronze is pruned. #}
+{# True for what an increment of this model has to read of one input, or of any, as literals. #}
 {% macro arrived_in_this_run(input_name=none) -%}
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set inputs = cdc_lakehouse.inputs_of(model) -%}

@@ -1,7 +1,4 @@
-{# The tables that a model reads, itself or through views and ephemeral models: each with `id`, `name`,
-   `relation`, `is_bronze`, and `upper`, up to which `ingest_batch` it can be read, by name: of a bronze table
-   the run's bound, of a silver table what it has read of each of its inputs, as an ingest commits a batch table
-   by table. #}
+{# The tables that a model reads, itself or through views and ephemeral models, and how far each can be read. #}
 {% macro inputs_of(node) -%}
     {%- set inputs = [] -%}
     {%- for id in cdc_lakehouse.reads_of(node)['tables'] -%}

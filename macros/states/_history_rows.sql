@@ -1,5 +1,4 @@
-{# The versions of a history from the `states` of its keys (see row_states): one begins where the state differs
-   from the one before, or a delete ends one. #}
+{# The versions of a history from the `states` of its keys (see row_states). #}
 {% macro _history_rows(table, states) -%}
 {%- set key, unknown = '`' ~ table['key'] ~ '`', {} -%}
 {%- for column in table['unchanged'] -%}

@@ -1,5 +1,4 @@
-{# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it: a row (part 1) and the
-   sequence of what each unchanged column's value comes from (part -1). #}
+{# What a silver table has stored of the keys of `events` (a CTE), as row_states reads it. #}
 {% macro _stored_rows(table) -%}
 {%- set key, is_gone = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set columns = cdc_lakehouse.position_columns() + [

@@ -1,5 +1,4 @@
-{# What a history has stored of the keys of `events` (a CTE), as row_states reads it: a version's row (part -3)
-   and the delete that ended it (part -2). #}
+{# What a history has stored of the keys of `events` (a CTE), as row_states reads it. #}
 {% macro _stored_versions(table) -%}
 {%- set key, is_gone = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set begun, ended = "struct(from_epoch as epoch, from_position as position)", "struct(to_epoch as epoch, to_position as position)" -%}

@@ -1,5 +1,4 @@
-{# The type of `carried_columns`: of each column that the newest event left out the sequence (see row_states) of
-   what its value comes from, or from which on it is unknown. #}
+{# The type of `carried_columns`. #}
 {% macro carried_type() -%}
 array<struct<
     column_name: string, is_known: boolean, sequence: struct<

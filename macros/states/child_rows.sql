@@ -1,5 +1,4 @@
-{# The elements of an array in the rows of a silver table, `parents`, one row each; `array` is its column, of
-   JSON text. #}
+{# The elements of an array in the rows of a silver table, `parents`, one row each. #}
 {% macro child_rows(parents, array, elements, id, key, parent_columns=[], computed={}) -%}
 {%- set is_increment = cdc_lakehouse.reads_increment() -%}
 {%- set columns = (key + parent_columns + elements.keys() | list) | unique | list + computed.keys() | list -%}

@@ -1,5 +1,4 @@
-{# The columns that follow a silver row's own, before `carried_columns` and `cdc_state`: which event the row
-   comes from. #}
+{# The columns that follow a silver row's own: which event the row comes from. #}
 {% macro position_columns() -%}
     {{ return([
         'op', 'is_deleted', 'source_epoch', 'source_position', 'source_lsn', 'kafka_offset',

@@ -1,5 +1,4 @@
-{# What the row of each key was after each of its versions, in their order
-   (docs/decisions/0001-order-of-events.md and 0027). #}
+{# What the row of each key was after each of its versions, in their order (docs/decisions/0001, 0027). #}
 {% macro row_states(events, table, stored=none) -%}
 {%- set key, is_silver = '`' ~ table['key'] ~ '`', not table['is_history'] -%}
 {#- of the states before the last one: histories and rows that inherit values read them -#}

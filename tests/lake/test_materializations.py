@@ -7,6 +7,7 @@ is dbt's own incremental model.
 
 import json
 import tomllib
+from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from threading import Event, Thread
@@ -144,6 +145,7 @@ def test_settings_and_tables_that_are_refused(built: Lake) -> None:
         "file_format": "parquet",
         "on_schema_change": "sync_all_columns",
         "merge_update_columns": ["freight"],
+        "recompute_by": "freight",
     }
     for setting, value in refused.items():
         set_sizes(lake, "order_id, freight", f"odd_{setting}", **{setting: value})
@@ -200,6 +202,24 @@ def test_wider_number_and_new_column_reach_a_table_while_it_is_read(built: Lake)
     assert found()[1] == (large, Decimal("123456.7890"), "1")
     assert found()[2] == increment[2] == (large, Decimal("0.5000"), "2")
     assert lake.sql("select max(freight) from silver.orders") == [[str(large)]]
+
+
+def test_groups_that_changed_are_recomputed(built: Lake) -> None:
+    """All are after a delete, without their past, and where another build wrote, too."""
+    lake, kinds, plain = built, [], "select 1"
+    clean = "call run_clean(table => 'silver.orders', trigger_max_commits => 1,"
+    clean += " clean_policy => 'KEEP_LATEST_FILE_VERSIONS', file_versions_retained => 1)"
+    delete = "delete from silver.orders where order_id = 3"
+    move = "update silver.orders set customer_id = 'B' where order_id = 1"
+    text = (file := lake.project / "models/gold/by_customer.sql").read_text()
+    for number, hook in enumerate([plain, move, plain, delete, plain, plain, clean]):
+        file.write_text(text.replace("config(", f'config(pre_hook=["{hook}"], '))
+        ingest(lake, order(30 + number, "u", 1, customer_id=f"C{number}"))
+        lake.dbt("run", "-s", "stg_orders", "orders", "by_customer")
+        gold = {row["customer_id"]: row["orders"] for row in lake.rows("gold.by_customer")}
+        assert gold == Counter(row["customer_id"] for row in lake.rows("silver.orders"))
+        kinds.append("replace" in lake.tables.instants()["gold.by_customer"][-1])
+    assert kinds == [False, False, True, True, True, False, True]
 
 
 @pytest.mark.thorough

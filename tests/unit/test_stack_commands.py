@@ -27,6 +27,7 @@ from lab.demo import live
 from lab.stack import downloads
 from lab.stack.downloads import download_once
 from lab.stack.northwind import NorthwindStack
+from lab.stack.postgres import find_binaries
 from tests.support.project import PROJECT
 from tests.support.rights import run_bound
 from tests.unit.conftest import Cli
@@ -82,6 +83,13 @@ def test_live_removes_nothing_below_an_older_run(lake: Path, cli: Cli) -> None:
     assert file.exists()
     assert "the parts would start now" in cli(main=live.main).err
     assert not file.exists()
+
+
+def test_missing_postgres_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(Path, "glob", lambda _path, _pattern: iter(()))
+    with pytest.raises(UserError, match="apt-get install postgresql"):
+        find_binaries()
 
 
 # What is noted as ours, and `make clean`

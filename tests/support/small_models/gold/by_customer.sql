@@ -1,4 +1,4 @@
-{{ config(unique_key='customer_id') }}
+{{ config(unique_key='customer_id', recompute_by='customer_id') }}
 
 select customer_id, count(*) as orders from {{ ref('orders') }}
 where not is_deleted

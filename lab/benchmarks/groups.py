@@ -1,0 +1,126 @@
+"""A gold table that recomputes the groups of what changed, and one that is computed whole.
+
+Both have the sums of the same customers, from the lines and the orders of silver, and are
+built one after the other: first with all orders, then after increments of updates, which
+move some orders to other customers. Prints medians and their ratio; at the end the rows of
+both must be equal.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cdc_lakehouse.command import STYLE, run, version
+
+WHOLE, GROUPS = MODELS = ("sales_whole", "sales_by_groups")
+SILVER = ("stg_orders", "orders", "order_items")
+BUILD = (
+    *("run", "-s", *SILVER, *MODELS, "--threads", "1"),
+    *("--profiles-dir", "profiles"),
+)
+TEXT = """\
+select
+    customer_id, coalesce(customer_id, 'unknown') as sales_id, sum(quantity) as quantity,
+    sum(revenue) as revenue, count(distinct order_id) as count_orders,
+    max_by(customer, at) as customer
+from (
+    select customer_id, order_id, quantity, revenue, null as customer, null as at
+    from {{ ref('order_items') }} where not is_deleted
+    union all
+    select
+        customer_id, null, null, null, customer,
+        struct(source_epoch, source_position, order_id)
+    from {{ ref('orders') }} where not is_deleted and customer is not null
+)
+group by customer_id
+"""
+
+
+def measure(
+    project: Path, orders: int, customers: int, events: int, rounds: int
+) -> list[dict[str, float]]:
+    """The seconds of each model: of the first build, then of each round; two warm up."""
+    os.environ["LAKE_ROOT"] = str(project / "lake")
+    os.chdir(project)
+    from dbt.cli.main import dbtRunner
+
+    from cdc_lakehouse.spark.session import spark_session
+    from ingest.cli import main as ingest
+    from lab.benchmarks.events import Stream
+
+    spark = spark_session()
+    stream = Stream(project / "landing", customers=customers)
+    runner = dbtRunner()
+
+    def built(keys: list[int], op: str) -> dict[str, float]:
+        assert ingest(["files", str(stream.write(keys, op))]) == 0
+        done: Any = runner.invoke(["--quiet", *BUILD])
+        assert done.success, done.exception
+        return {node.node.name: node.execution_time for node in done.result.results}
+
+    draw = random.Random(11)
+    keys = range(1, orders + 1)
+    found = [built([*keys], "r")]
+    for _ in range(rounds + 2):
+        found.append(built(sorted(draw.sample(keys, min(events, orders))), "u"))
+    rows = [spark.table(f"gold.{name}").drop(*_hudis(spark, name)) for name in MODELS]
+    assert rows[0].exceptAll(rows[1]).isEmpty()
+    assert rows[1].exceptAll(rows[0]).isEmpty()
+    return found
+
+
+def _hudis(spark: Any, name: str) -> list[str]:
+    columns = spark.table(f"gold.{name}").columns
+    return [column for column in columns if column.startswith("_hoodie_")]
+
+
+@click.command("lab.benchmarks.groups", help=__doc__, context_settings=STYLE)
+@version
+@click.option("--orders", type=int, default=100_000)
+@click.option("--customers", type=int, default=10_000)
+@click.option("--events", type=int, default=100)
+@click.option("--runs", default=5)
+def command(orders: int, customers: int, events: int, runs: int) -> None:
+    os.environ.setdefault("LAKE_JIT_LEVEL", "4")
+    os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
+    source = Path(__file__).parents[2]
+    with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as folder:
+        project = Path(folder) / "project"
+        hidden = shutil.ignore_patterns(".*", "target", "logs", "tests", "__pycache__")
+        shutil.copytree(source, project, ignore=hidden)
+        for name, by in ((WHOLE, ""), (GROUPS, ", recompute_by='customer_id'")):
+            text = f"{{{{ config(unique_key='sales_id'{by}) }}}}\n{TEXT}"
+            (project / f"models/gold/{name}.sql").write_text(text)
+        first, _, _, *rounds = measure(project, orders, customers, events, runs)
+    print(
+        f"\n{orders:,} orders of {customers:,} customers, {events:,} events,"
+        f" {runs} rounds; seconds, medians"
+    )
+    for name, found in (("first build", [first]), ("increment", rounds)):
+        seconds = {
+            model: statistics.median(row[model] for row in found) for model in found[0]
+        }
+        silver = seconds["orders"] + seconds["order_items"]
+        print(
+            f"  {name:<12} silver {silver:6.2f}  whole {seconds[WHOLE]:6.2f}"
+            f"  by groups {seconds[GROUPS]:6.2f}"
+            f"  ratio {seconds[GROUPS] / seconds[WHOLE]:5.2f}",
+            flush=True,
+        )
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return run(command, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
