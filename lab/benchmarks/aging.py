@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -26,6 +25,7 @@ import click
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.serving.gold import find_table
 from cdc_lakehouse.storage.tables import read_columns
+from lab.benchmarks.increments import copy_project
 
 CHANGES = 10
 KEYS = 1_000
@@ -138,11 +138,8 @@ def show(
 @version
 @click.option("--batches", type=click.IntRange(min=PARTS * BUILD_EVERY), default=3_000)
 def command(batches: int) -> None:
-    source = Path(__file__).parents[2]
     with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as folder:
-        project = Path(folder) / "project"
-        hidden = shutil.ignore_patterns(".*", "target", "logs", "tests", "__pycache__")
-        shutil.copytree(source, project, ignore=hidden)
+        project = copy_project(Path(folder) / "project")
         (project / f"models/gold/{MODELS[-1]}.sql").write_text(GOLD)
         measure(project, batches)
 

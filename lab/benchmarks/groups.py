@@ -9,8 +9,6 @@ both must be equal.
 from __future__ import annotations
 
 import os
-import random
-import shutil
 import statistics
 import sys
 import tempfile
@@ -20,6 +18,7 @@ from typing import Any
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
+from lab.benchmarks.increments import copy_project, seconds_of_models
 
 WHOLE, GROUPS = MODELS = ("sales_whole", "sales_by_groups")
 SILVER = ("stg_orders", "orders", "order_items")
@@ -45,37 +44,14 @@ group by customer_id
 """
 
 
-def measure(
-    project: Path, orders: int, customers: int, events: int, rounds: int
-) -> list[dict[str, float]]:
-    """The seconds of each model: of the first build, then of each round; two warm up."""
-    os.environ["LAKE_ROOT"] = str(project / "lake")
-    os.chdir(project)
-    from dbt.cli.main import dbtRunner
-
+def require_equal_rows() -> None:
+    """Both tables have the same rows, but for what Hudi notes of each."""
     from cdc_lakehouse.spark.session import spark_session
-    from ingest.cli import main as ingest
-    from lab.benchmarks.events import Stream
 
     spark = spark_session()
-    stream = Stream(project / "landing", customers=customers)
-    runner = dbtRunner()
-
-    def built(keys: list[int], op: str) -> dict[str, float]:
-        assert ingest(["files", str(stream.write(keys, op))]) == 0
-        done: Any = runner.invoke(["--quiet", *BUILD])
-        assert done.success, done.exception
-        return {node.node.name: node.execution_time for node in done.result.results}
-
-    draw = random.Random(11)
-    keys = range(1, orders + 1)
-    found = [built([*keys], "r")]
-    for _ in range(rounds + 2):
-        found.append(built(sorted(draw.sample(keys, min(events, orders))), "u"))
     rows = [spark.table(f"gold.{name}").drop(*_hudis(spark, name)) for name in MODELS]
     assert rows[0].exceptAll(rows[1]).isEmpty()
     assert rows[1].exceptAll(rows[0]).isEmpty()
-    return found
 
 
 def _hudis(spark: Any, name: str) -> list[str]:
@@ -92,15 +68,16 @@ def _hudis(spark: Any, name: str) -> list[str]:
 def command(orders: int, customers: int, events: int, runs: int) -> None:
     os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
-    source = Path(__file__).parents[2]
     with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as folder:
-        project = Path(folder) / "project"
-        hidden = shutil.ignore_patterns(".*", "target", "logs", "tests", "__pycache__")
-        shutil.copytree(source, project, ignore=hidden)
+        project = copy_project(Path(folder) / "project")
         for name, by in ((WHOLE, ""), (GROUPS, ", recompute_by='customer_id'")):
             text = f"{{{{ config(unique_key='sales_id'{by}) }}}}\n{TEXT}"
             (project / f"models/gold/{name}.sql").write_text(text)
-        first, _, _, *rounds = measure(project, orders, customers, events, runs)
+        os.chdir(project)
+        first, _, _, *rounds = seconds_of_models(
+            BUILD, project / "lake", orders, events, runs, customers
+        )
+        require_equal_rows()
     print(
         f"\n{orders:,} orders of {customers:,} customers, {events:,} events,"
         f" {runs} rounds; seconds, medians"

@@ -7,51 +7,22 @@ then increments of updates, each of which adds a version. Prints medians and the
 from __future__ import annotations
 
 import os
-import random
 import shutil
 import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
+from lab.benchmarks.increments import seconds_of_models
 
 MODELS = ("orders", "orders_history")
 BUILD = (
     *("run", "-s", "stg_orders", *MODELS, "--threads", "1"),
     *("--vars", "{cdc_lakehouse_history: true}", "--profiles-dir", "profiles"),
 )
-
-
-def measure(orders: int, events: int, rounds: int, folder: Path) -> list[dict[str, float]]:
-    """The seconds of both models: of the first build, then of each round; two warm up."""
-    os.environ["LAKE_ROOT"] = str(folder)
-    from dbt.cli.main import dbtRunner
-
-    from ingest.cli import main as ingest
-    from lab.benchmarks.events import Stream
-
-    stream = Stream(folder / "landing")
-    runner = dbtRunner()
-
-    def built(keys: list[int], op: str) -> dict[str, float]:
-        assert ingest(["files", str(stream.write(keys, op))]) == 0
-        done: Any = runner.invoke(["--quiet", *BUILD])
-        assert done.success, done.exception
-        return {node.node.name: node.execution_time for node in done.result.results}
-
-    draw = random.Random(11)
-    keys = range(1, orders + 1)
-    return [
-        built([*keys], "r"),
-        *(
-            built(sorted(draw.sample(keys, min(events, orders))), "u")
-            for _ in range(rounds + 2)
-        ),
-    ]
 
 
 @click.command("lab.benchmarks.history", help=__doc__, context_settings=STYLE)
@@ -64,7 +35,7 @@ def command(orders: int, events: int, runs: int) -> None:
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "6g")
     folder = Path(tempfile.mkdtemp(prefix="lake-"))
     try:
-        first, _, _, *rounds = measure(orders, events, runs, folder)
+        first, _, _, *rounds = seconds_of_models(BUILD, folder, orders, events, runs)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(f"\n{orders:,} orders, {events:,} events, {runs} rounds; seconds, medians")

@@ -256,10 +256,9 @@ def test_hudi_says_what_its_commits_wrote(northwind: Northwind) -> None:
     places = iter(instants)
     rows = northwind.lake.sql(time.sub(lambda _: next(places), changes))
     assert [row[0] for row in rows if row[2] == "True"] == ["10250", "10252"]
-    kept = {row[0]: row[1] for row in rows if row[2] == "False"}
-    numbers = ("10248", "10249", "10251", "10253", "11077", "11078", "20000")
-    customers = ("VINET", "TOMSP", "VICTE", "ALFKI", "RATTC", "RICSU", "SUPRD")
-    assert kept == dict(zip(numbers, customers, strict=True))
+    kept = [" ".join(row[:2]) for row in rows if row[2] == "False"]
+    assert kept[:4] == ["10248 VINET", "10249 TOMSP", "10251 VICTE", "10253 ALFKI"]
+    assert kept[4:] == ["11077 RATTC", "11078 RICSU", "20000 SUPRD"]
 
 
 @pytest.mark.thorough
@@ -285,7 +284,8 @@ def test_bronze_holds_every_recorded_event(northwind: Northwind) -> None:
     assert [row["op"] for row in first] == ["r"] * 829
     rows = northwind.increment.rows
     names = ("cdc_events", "customers", "products", "rejected_events")
-    assert [len(rows[f"bronze.{name}"]) for name in names] == [843, 98, 82, 0]
+    counts = dict(zip((f"bronze.{name}" for name in names), (843, 98, 82, 0), strict=True))
+    assert {name: len(rows[name]) for name in rows if name[:7] == "bronze."} == counts
     events = rows["bronze.cdc_events"]
     places = {(row["kafka_partition"], row["kafka_offset"]) for row in events}
     assert len(places) == 843

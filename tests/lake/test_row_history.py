@@ -32,8 +32,8 @@ from tests.support.stories import parse_story
 LOST = Lane("lost", ())
 SILVER_TABLE, HISTORY = "silver.lane_lost", "silver.lane_lost_history"
 (TOPIC,), OTHER = LOST.topics, "other.public.lane_lost"
-TOLD = tomllib.loads(Path(__file__).with_name("row_history.toml").read_text())
-BATCHES = parse_story("|".join(TOLD["batches"]))
+CASES = tomllib.loads(Path(__file__).with_name("row_history.toml").read_text())
+BATCHES = parse_story("|".join(CASES["batches"]))
 SNAPSHOT = Snapshot(TOPIC, 0, 40, batch=4)
 WRONG = {
     "cdc_merge": "the materialization cdc_merge cannot write a history",

@@ -26,14 +26,14 @@ class Builder(dict[str, str]):
 
     running: Mapping[str, str] = MappingProxyType({})
 
-    def enableHiveSupport(self) -> "Builder":  # noqa: N802
+    def enableHiveSupport(self) -> "Builder":  # noqa: N802  # pyspark's name
         return self
 
     def config(self, name: str, value: str) -> "Builder":
         self[name] = value
         return self
 
-    def getOrCreate(self) -> Any:  # noqa: N802
+    def getOrCreate(self) -> Any:  # noqa: N802  # pyspark's name
         return MagicMock(conf=Conf({**self.running, **self}))
 
 
