@@ -68,7 +68,7 @@ def test_whole_run_of_nightly_is_noted(
     page.write_text(nightly.PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr(nightly, "PAGE", page)
     for _ in range(2):
-        nightly.note({"storms": 29.4})
+        nightly.note({"storms": 29.4, "hudi": 18}, ["hudi"])
         text = page.read_text(encoding="utf-8")
         assert nightly.LAST_RUN.findall(text) == [date.today().isoformat()]
-    assert "in minutes: storms 29." in text
+    assert "in minutes: storms 29, hudi (failed) 18." in text
