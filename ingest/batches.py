@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from functools import partial
 from logging import Logger
 from queue import Empty, SimpleQueue
+from threading import Lock
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -77,6 +78,7 @@ class Batches:
         refused: the topics whose records are left out from now on, with the reason.
         ask_topic_ids: asks Kafka for the ids of the topics that are read from it.
         now: the time that a batch is numbered by.
+        writing: held while a batch is written, or by who else writes bronze.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Batches:
         self._carried: dict[str, str] = {}
         # A stream's batches run in a thread of their own.
         self._written: SimpleQueue[int] = SimpleQueue()
+        self.writing = Lock()
 
     def ended(self) -> Iterator[int]:
         """The events written by each batch that has ended since this was asked last."""
@@ -122,6 +125,10 @@ class Batches:
             The ``source_file``s with records of topics that are refused, which are neither
             written nor counted.
         """
+        with self.writing:
+            return self._write(records)
+
+    def _write(self, records: DataFrame) -> frozenset[str]:
         start = time.monotonic()
         rows = in_memory = self._classified(records)
         try:

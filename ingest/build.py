@@ -42,6 +42,7 @@ class Build:
         arguments: the command's words.
         failure: what to say of a build that failed.
         selects: whether the command selects nodes itself.
+        is_whole: whether the last one built all, which the first of a day does.
 
     Raises:
         UserError: a quote in the command is not closed.
@@ -56,6 +57,7 @@ class Build:
             word.partition("=")[0] in SELECTING or word.startswith(SELECTING_SHORT)
             for word in self.arguments
         )
+        self.is_whole = False
         self.failure = "the build failed"
         if retries:
             self.failure += "; it is tried again"
@@ -104,6 +106,7 @@ class Build:
             `cdc-lakehouse glue` where not every table could be registered.
         """
         start = time.monotonic()
+        self.is_whole = False
         if self._parse is not None:
             self._parse.join()
         project = self._imported_project()
@@ -119,6 +122,7 @@ class Build:
         else:
             tables = [f"source:bronze.{table}+" for table in sorted(lacking)]
             code = project.run(["--select", *tables])
+        self.is_whole = code == DONE and lacking is None and not self.selects
         seconds = time.monotonic() - start
         metrics.build_seconds.observe(seconds)
         metrics.builds.labels("succeeded" if code == DONE else "failed").inc()
@@ -134,6 +138,12 @@ class Build:
         if self._retries:
             project.make_copy()
         return code
+
+    def drop_bronze_days(self) -> None:
+        """Drop what the project keeps no longer; log what goes, or that it failed."""
+        self._imported_project().drop_bronze_days()
+        if self._built is not None:  # which each command that writes removes
+            built.keep(self._session, lake_root(), self._built)
 
 
 class FollowUp:
@@ -185,6 +195,9 @@ class FollowUp:
             return
         self._is_due = False
         self.code = self._build.run(lambda table: self._batches.bronze.mark(table).batch)
+        if self._build.is_whole and not self._stop:
+            with self._batches.writing:
+                self._build.drop_bronze_days()
         if self.code == DONE:
             self._pause, self._retry_at = FIRST_PAUSE, math.inf
         else:

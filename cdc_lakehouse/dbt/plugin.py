@@ -49,7 +49,7 @@ READING = {"test", "show", "compile", "generate", "freshness", "snapshot-freshne
 BUILDING = {"build", "run"}
 WRITING = {*BUILDING, "seed", "snapshot", "clone", "retry", "run-operation"}
 # The operations that write what the ingest writes, or may.
-WRITING_BRONZE = {"erase_key", "drop_bronze_day", "remove_versions", "run_statement"}
+WRITING_BRONZE = {"erase_key", "drop_bronze_days", "remove_versions", "run_statement"}
 
 # Held while tables are written, also by a process that builds again and again.
 UNDER_WAY = "build under way"
@@ -229,6 +229,11 @@ def _enter(stack: ExitStack, name: str, lock: AbstractContextManager[None]) -> b
     stack.enter_context(lock)
     _names.add(name)
     return True
+
+
+def hold_ingest() -> None:
+    """Take the ingest's locks for held: the ingest, which has them, is this process."""
+    _names.update(("ingest", "ingest, anywhere"))
 
 
 def release() -> None:

@@ -23,7 +23,7 @@ from dbt.cli.flags import args_to_context
 from dbt.cli.main import cli, dbtRunner
 from dbt.contracts.files import FilePath
 from dbt.contracts.graph.manifest import Manifest
-from dbt.events.types import NodeFinished
+from dbt.events.types import JinjaLogInfo, NodeFinished
 from dbt_common.events.base_types import EventMsg
 
 from cdc_lakehouse import metrics
@@ -39,6 +39,7 @@ from cdc_lakehouse.storage.timeline import rows_of_newest_commit
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 QUIET = ("--log-level", "none", "--log-level-file", "info")
+FAILED_OPERATION = ("RunningOperationCaughtError", "RunningOperationUncaughtError")
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
 LOGGER = logging.getLogger("ingest")
 
@@ -120,9 +121,22 @@ class Project:
         Returns:
             An exit code: 75 where something holds a lock that the command needs.
         """
+        return self._invoke([*self._arguments, *selection])
+
+    def drop_bronze_days(self) -> None:
+        """Drop the days of bronze that the project keeps no longer; log which.
+
+        The caller holds the ingest's locks, and writes no bronze meanwhile.
+        """
+        plugin.hold_ingest()
+        # What `target` says of the last run is of the build.
+        words = ["--no-write-json", "run-operation", "cdc_lakehouse.drop_bronze_days"]
+        self._invoke([*words, *profiles_option(Path())], **self._options_of_parse())
+
+    def _invoke(self, words: list[str], **options: Any) -> int:
         runner = dbtRunner(manifest=self.manifest(), callbacks=[_show])
         with waited_lock(lake_root(), plugin.UNDER_WAY):
-            outcome = runner.invoke([*QUIET, *self._arguments, *selection])
+            outcome = runner.invoke([*QUIET, *words], **options)
         note()
         if outcome.exception is not None:
             LOGGER.error("dbt: %s", _line(outcome.exception))
@@ -210,6 +224,10 @@ def _show(event: EventMsg) -> None:
     info: Any = event.info
     if info.level == "warn":
         LOGGER.warning("dbt: %s", _line(info.msg))
+    elif info.name == JinjaLogInfo.__name__:
+        LOGGER.info("dbt: %s", _line(info.msg))
+    elif info.name in FAILED_OPERATION:
+        LOGGER.error("dbt: %s", _line(info.msg))
     elif info.name == NodeFinished.__name__:
         data: Any = event
         _show_model(data.data.node_info, data.data.run_result)

@@ -23,7 +23,7 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from lab.benchmarks.watched import Session, watched
+from lab.benchmarks.watched import Session, Watched, watched
 from lab.stack.ports import reserved_ports
 from lab.stack.postgres import SUPERUSER, PostgresServer
 
@@ -91,9 +91,14 @@ def show(tables: int, step: str, seconds: float, cpu_seconds: float) -> None:
     )
 
 
-def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None:
-    """Take all steps with so many tables."""
-    tables = Tables(folder / "landing", count, rows)
+def declare(
+    server: PostgresServer, tables: Tables, folder: Path
+) -> tuple[Path, dict[str, str], Watched]:
+    """A project of the tables.
+
+    Returns:
+        its folder, the environment of its commands, and what ``add`` took.
+    """
     tables.create(server)
     project = folder / "shop"
     environment = {
@@ -106,6 +111,13 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
     added = watched(
         *("cdc_lakehouse", "add", "public.*"), folder=project, environment=environment
     )
+    return project, environment, added
+
+
+def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None:
+    """Take all steps with so many tables."""
+    tables = Tables(folder / "landing", count, rows)
+    project, environment, added = declare(server, tables, folder)
     show(count, "add 'public.*'", added.seconds, added.cpu_seconds)
     for step, changed, changed_rows, op in (
         ("first load", count, rows, "r"),
@@ -123,7 +135,7 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
     plain = ("dbt.cli.main", "--quiet", "build")
     found = watched(*plain, folder=project, environment=environment)
     show(count, "dbt build, nothing new", found.seconds, found.cpu_seconds)
-    with resident(project, tables.landing, environment) as built:
+    with resident(project, str(tables.landing), environment) as built:
         for step, changed in (
             ("resident, nothing new", 0),
             ("resident, one table changed", 1),
@@ -137,12 +149,12 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
 
 @contextmanager
 def resident(
-    project: Path, landing: Path, environment: dict[str, str]
+    project: Path, landing: str, environment: dict[str, str]
 ) -> Iterator[Iterator[tuple[float, float]]]:
     """An ingest that stays; yields what passes until its next build, and its CPU."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "cdc_lakehouse", "ingest", "files", str(landing)),
+            *(sys.executable, "-m", "cdc_lakehouse", "ingest", "files", landing),
             *("--continuous", "--then-build"),
         ],
         cwd=project,
@@ -172,13 +184,9 @@ def resident(
         process.wait()
 
 
-@click.command("lab.benchmarks.tables", help=__doc__, context_settings=STYLE)
-@version
-@click.option(
-    "--tables", default="3,10,50,200", metavar="COUNTS", help="How many, in turn."
-)
-@click.option("--rows", type=click.IntRange(min=1), default=200, help="Of each table.")
-def command(tables: str, rows: int) -> None:
+@contextmanager
+def source() -> Iterator[tuple[PostgresServer, Path]]:
+    """A PostgreSQL, and a folder; both are gone afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     folder.chmod(0o755)
     with reserved_ports() as reserve:
@@ -186,14 +194,25 @@ def command(tables: str, rows: int) -> None:
     try:
         server.start()
         server.wait_until_ready()
+        yield server, folder
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@click.command("lab.benchmarks.tables", help=__doc__, context_settings=STYLE)
+@version
+@click.option(
+    "--tables", default="3,10,50,200", metavar="COUNTS", help="How many, in turn."
+)
+@click.option("--rows", type=click.IntRange(min=1), default=200, help="Of each table.")
+def command(tables: str, rows: int) -> None:
+    with source() as (server, folder):
         for count in map(int, tables.split(",")):
             own = folder / str(count)
             own.mkdir()
             measure(server, own, count, rows)
             shutil.rmtree(own, ignore_errors=True)
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

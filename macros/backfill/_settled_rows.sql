@@ -22,8 +22,7 @@
         {%- set events = [this.schema, this.identifier, 'events'] | join('__') -%}
         {%- do cdc_lakehouse.run_statement(create_temporary_view(events,
             'select typed.* from (' ~ cdc_lakehouse.change_events(table['bronze_relation'], table, of_keys)
-            ~ ') as typed left semi join ' ~ keys ~ ' as wanted on typed.' ~ key ~ ' = wanted.' ~ key
-        )) -%}
+            ~ ') as typed left semi join ' ~ keys ~ ' as wanted on typed.' ~ key ~ ' = wanted.' ~ key)) -%}
         {#- of these keys it is no increment: their events are all that bronze has -#}
         {%- set whole = dict(table, is_increment=false, wanted=keys) -%}
         {%- set stored = (cdc_lakehouse._stored_versions(whole) if table['is_history']

@@ -1,7 +1,6 @@
 {# `states` (a relation, see row_states) with the values that a create left out. #}
 {% macro _with_inherited(table, states) -%}
-    {%- set key = '`' ~ table['key'] ~ '`' -%}
-    {%- set known, stored = [], [] -%}
+    {%- set key, known, stored = '`' ~ table['key'] ~ '`', [], [] -%}
     {%- for column in table['unchanged'] -%}
         {%- set state = '__cdc_value_%s' % loop.index -%}
         {%- do known.append("if(%s.is_known, struct('%s', %s.value), null)" % (state, column, state)) -%}

@@ -20,8 +20,7 @@
         inner join moved as deleted using (source_epoch, source_position)
         where created.op = 'c' and deleted.op = 'd' and created.{{ key }} <> deleted.{{ key }}
     {%- endset -%}
-    {%- set changes = cdc_lakehouse.scratch_rows('key_changes', query) -%}
-    {%- set found = ['select ' ~ key ~ ' from ' ~ keys] -%}
+    {%- set changes, found = cdc_lakehouse.scratch_rows('key_changes', query), ['select ' ~ key ~ ' from ' ~ keys] -%}
     {#- a chain of key changes ends where the history does; a bound, lest a build hangs -#}
     {%- for step in range(1, 100) if found | length == step -%}
         {%- set previous -%}

@@ -1,16 +1,13 @@
 {# Stop where a staging model's declaration is missing, wrong or misspelt; the error names every setting. #}
 {% macro _check_change_table(name, meta) -%}
     {%- set known = ['key', 'columns', 'key_columns', 'source_names', 'ignored_fields'] -%}
-    {%- set types = [
-        'bigint', 'boolean', 'bpchar', 'bpchar hashed', 'date', 'double', 'int', 'json', 'smallint',
-        'string', 'string hashed', 'timestamp', 'timestamptz'
-    ] -%}
+    {%- set types = ['bigint', 'boolean', 'bpchar', 'bpchar hashed', 'date', 'double', 'int', 'json', 'smallint',
+        'string', 'string hashed', 'timestamp', 'timestamptz'] -%}
     {%- set other_types = 'decimal\\([0-9]+, *[0-9]+\\)( base64)?|timestamp\\([0-6]\\)|(json|(string|bpchar)( hashed)?) full' -%}
     {%- set taken = cdc_lakehouse.position_columns() + [
         'carried_columns', 'cdc_state', 'topic_generation', 'topic_partition', 'position_before_read',
         'last_read_at', 'event_id', 'topic', 'kafka_partition', 'key', 'ingest_date',
-        'row_image', 'fields', 'unavailable_columns', 'rejection'
-    ] -%}
+        'row_image', 'fields', 'unavailable_columns', 'rejection'] -%}
     {%- set columns = meta.get('columns') if meta.get('columns') is mapping else {} -%}
     {%- set key, parts = meta.get('key'), meta.get('key_columns', []) -%}
     {%- set given, ignored = meta.get('source_names', {}), meta.get('ignored_fields', []) -%}
@@ -21,8 +18,7 @@
     {%- set names = dict(zip(columns, columns)) -%}
     {%- do names.update(given if given is mapping else {}) -%}
     {%- set fields = modules.re.findall("'([^']+)'", names.values() | list | string) -%}
-    {%- set unquoted = "without quotes, '?' and '\\'" -%}
-    {%- set errors = [] -%}
+    {%- set unquoted, errors = "without quotes, '?' and '\\'", [] -%}
     {%- for setting in meta if setting not in known -%}
         {%- do errors.append("unknown setting '%s' under meta; known: %s" % (setting, known | join(', '))) -%}
     {%- endfor -%}
@@ -37,8 +33,7 @@
             'it maps columns to their names at the source (of a renamed one a list, the newest first), each once, '
             ~ unquoted),
         (not modules.re.fullmatch(list_form, ignored | string) or ignored | select('in', fields) | list,
-            'ignored_fields', 'it lists fields of the events that no column holds, ' ~ unquoted),
-    ] if is_wrong -%}
+            'ignored_fields', 'it lists fields of the events that no column holds, ' ~ unquoted)] if is_wrong -%}
         {%- do errors.append("setting '%s' under meta is %r; %s" % (setting, meta.get(setting), rule)) -%}
     {%- endfor -%}
     {%- set own = ([key] if parts else []) + columns | list -%}
@@ -47,15 +42,12 @@
         or not modules.re.fullmatch('(?!__cdc_|_hoodie_)[a-z_][a-z0-9_]*', column | lower) -%}
         {%- do errors.append(
             "setting 'columns' under meta names '%s', which no column here can be called: give it a name of letters,"
-            " digits and underscores that is not taken, and the source's under 'source_names'" % column
-        ) -%}
+            " digits and underscores that is not taken, and the source's under 'source_names'" % column) -%}
     {%- endfor -%}
     {%- for column, type in columns.items() if type not in types and not modules.re.fullmatch(other_types, type) -%}
         {%- do errors.append("setting 'columns' under meta gives '%s' the type '%s'; known: %s, decimal(p,s),"
             " decimal(p,s) base64, timestamp(p); and of the texts and json with ' full'"
             % (column, type, types | join(', '))) -%}
     {%- endfor -%}
-    {%- if errors -%}
-        {{ exceptions.raise_compiler_error("model '%s': %s" % (name, errors | join('; '))) }}
-    {%- endif -%}
+    {%- do exceptions.raise_compiler_error("model '%s': %s" % (name, errors | join('; '))) if errors -%}
 {%- endmacro %}

@@ -4,17 +4,14 @@
     {%- if execute -%}{%- do cdc_lakehouse._check_change_table(model.name, model.config.meta) -%}{%- endif -%}
     {%- set table = cdc_lakehouse.change_table(this) -%}
 {%- endif -%}
-{%- set key_columns = table['key_columns'] or [table['key']] -%}
-{%- set sent = table['source_names'].values() | sum(start=[]) -%}
+{%- set key_columns, sent = table['key_columns'] or [table['key']], table['source_names'].values() | sum(start=[]) -%}
 {%- set passed = [
     'event_id', 'topic', 'kafka_partition', 'kafka_offset', 'op', 'source_epoch', 'source_position', 'source_lsn',
     'topic_generation', 'topic_partition', 'changed_at', 'ingested_at', 'ingest_batch', 'ingest_date', 'is_deleted',
-    'fields', '__cdc_source_table'
-] -%}
+    'fields', '__cdc_source_table'] -%}
 {%- set placeholder = var('cdc_lakehouse_unavailable_value', '__debezium_unavailable_value') -%}
 {%- set text = "'" ~ placeholder | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
-{%- set base64 = 'base64(cast(' ~ text ~ ' as binary))' -%}
-{%- set digits = local_md5(placeholder) -%}
+{%- set base64, digits = 'base64(cast(' ~ text ~ ' as binary))', local_md5(placeholder) -%}
 {%- set uuid = [digits[:8], digits[8:12], '3' ~ digits[13:16], '89ab'[digits[16] | int(base=16) % 4] ~ digits[17:20],
     digits[20:]] | join('-') -%}
 {%- set bytes = [] -%}

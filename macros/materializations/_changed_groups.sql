@@ -8,8 +8,7 @@
         {%- if newest and newest == before -%}
             {%- do recorded.update({name: known[name]}) -%}
         {%- else -%}
-            {%- set past = [this.schema, this.identifier, name] | join('__') -%}
-            {%- set query = "select '" ~ name ~ "' as name, `" ~ by ~ '`, %s as is_now, _hoodie_record_key as row_key from ' -%}
+            {%- set past, query = [this.schema, this.identifier, name] | join('__'), "select '" ~ name ~ "' as name, `" ~ by ~ '`, %s as is_now, _hoodie_record_key as row_key from ' -%}
             {%- set now = query % 'true' ~ relation ~ " where _hoodie_commit_time > '" ~ before ~ "'" -%}
             {%- do changed.append({
                 'name': name, 'newest': newest, 'relation': relation, 'before': before, 'rows': rows, 'past': past,

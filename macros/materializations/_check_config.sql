@@ -1,15 +1,11 @@
 {# Stop at a setting that would be ignored without a word, or write a key twice, or is not the existing table's. #}
 {% macro _check_config(existing, fold) -%}
-    {%- set kind = 'the materialization ' ~ config.get('materialized') -%}
-    {%- set format = config.get('file_format') -%}
-    {%- set mode = config.get('on_schema_change', 'ignore') -%}
-    {%- set properties = cdc_lakehouse.table_properties() -%}
-    {%- set index = properties.get('hoodie.index.type', 'GLOBAL_SIMPLE') | upper -%}
-    {%- set key = config.get('unique_key') -%}
+    {%- set kind, format = 'the materialization ' ~ config.get('materialized'), config.get('file_format') -%}
+    {%- set mode, properties = config.get('on_schema_change', 'ignore'), cdc_lakehouse.table_properties() -%}
+    {%- set index, key = properties.get('hoodie.index.type', 'GLOBAL_SIMPLE') | upper, config.get('unique_key') -%}
     {%- set is_history = fold is not none and ' as history_id' in fold['query'] -%}
     {%- set of_rows = 'history_id' if is_history else (fold or {}).get('key', key) -%}
-    {%- set partition = config.get('partition_by') -%}
-    {%- set stored_as = properties['lakehouse.stored_as'] -%}
+    {%- set partition, stored_as = config.get('partition_by'), properties['lakehouse.stored_as'] -%}
     {%- set stored = cdc_lakehouse.stored_table(this) -%}
     {%- set before = stored['recorded'].get('stored_as', 'cow') if existing else stored_as -%}
     {%- set again = ". Drop the table and build it again: dbt run-operation drop_table --args '{table: "
@@ -42,13 +38,10 @@
         (fold and fold['is_kept'] and 'cdc_state' not in stored['columns'],
             this ~ ' lacks the column cdc_state' ~ again ~ ' (docs/runbook.md)'),
     ] | selectattr(0) | map('last') | list -%}
-    {%- for setting in [
-        'clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
+    {%- for setting in ['clustered_by', 'buckets', 'incremental_strategy', 'incremental_predicates',
         'predicates', 'merge_update_columns', 'merge_exclude_columns', 'batch_size', 'recompute_by'
     ] if config.get(setting) and (setting != 'recompute_by' or config.get('materialized') != 'atomic_overwrite') -%}
         {%- do errors.append("setting '" ~ setting ~ "' is not supported by " ~ kind) -%}
     {%- endfor -%}
-    {%- if errors -%}
-        {%- do exceptions.raise_compiler_error("model '" ~ model.name ~ "': " ~ errors | join('; ')) -%}
-    {%- endif -%}
+    {%- do exceptions.raise_compiler_error("model '" ~ model.name ~ "': " ~ errors | join('; ')) if errors -%}
 {%- endmacro %}

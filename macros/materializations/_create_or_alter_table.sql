@@ -1,7 +1,6 @@
 {# Make sure that a table exists and has the columns of the rows to write; the list of these. #}
 {% macro _create_or_alter_table(relation, existing, types, rows, fold=none) -%}
-    {%- set key = config.get('unique_key') -%}
-    {%- set partition = config.get('partition_by') -%}
+    {%- set key, partition = config.get('unique_key'), config.get('partition_by') -%}
     {%- if partition and types.get(partition) != 'string' -%}
         {%- do exceptions.raise_compiler_error(
             "model '" ~ model.name ~ "': setting 'partition_by' is " ~ partition ~ ', which is '
@@ -19,8 +18,7 @@
     {%- do get_assert_columns_equivalent('select `' ~ wanted | join('`, `') ~ '` from ' ~ rows)
         if config.get('contract').enforced -%}
     {%- set stored = cdc_lakehouse.stored_table(relation)['columns'] -%}
-    {%- set mode = config.get('on_schema_change', 'ignore') -%}
-    {%- set added, widened = [], [] -%}
+    {%- set mode, added, widened = config.get('on_schema_change', 'ignore'), [], [] -%}
     {%- for column, type in wanted.items() if stored.get(column) != type.split('<')[0] -%}
         {%- set change = stored[column] ~ ' to ' ~ type -%}
         {%- set digits = modules.re.findall('\\d+', change) | map('int') | list -%}

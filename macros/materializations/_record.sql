@@ -4,8 +4,7 @@
     {%- set changed = values.items() | reject('in', recorded.items()) | list -%}
     {%- do recorded.update(changed) -%}
     {%- if changed -%}
-        {%- do cdc_lakehouse.run_statement(
-            'alter table ' ~ this ~ " set tblproperties ('lakehouse."
+        {%- do cdc_lakehouse.run_statement('alter table ' ~ this ~ " set tblproperties ('lakehouse."
             ~ changed | map('join', "' = '") | join("', 'lakehouse.") ~ "')") -%}
     {%- endif -%}
 {%- endmacro %}

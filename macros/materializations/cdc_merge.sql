@@ -1,9 +1,7 @@
 {# A silver table, or a history: the model's rows are merged into it by `unique_key`, in one commit. #}
 {% materialization cdc_merge, adapter='spark' %}
-    {%- set target_relation = this.incorporate(type='table') -%}
-    {%- set existing = load_relation(this) -%}
-    {%- set is_history = cdc_lakehouse.is_history(model) -%}
-    {%- set folds = [] -%}
+    {%- set target_relation, existing = this.incorporate(type='table'), load_relation(this) -%}
+    {%- set is_history, folds = cdc_lakehouse.is_history(model), [] -%}
     {%- for id in model.depends_on.nodes if id in graph.nodes -%}
         {%- set node = graph.nodes[id] -%}
         {%- set events = api.Relation.create(schema=node.schema, identifier=node.alias) -%}
@@ -20,13 +18,11 @@
     {%- set is_kept = fold['is_kept'] if fold else is_increment -%}
     {{ run_hooks(pre_hooks) }}
 
-    {%- set found, types = {}, {} -%}
-    {%- set state = {'is_empty': true} -%}
+    {%- set found, types, state = {}, {}, {'is_empty': true} -%}
     {%- if not is_increment or (not flags.EMPTY and cdc_lakehouse.arrived_in_this_run() != 'false') -%}
         {%- set rows = cdc_lakehouse.scratch_rows('rows', fold['query'] if fold else compiled_code) -%}
         {%- set lowest = 'min(if(__cdc_reason is null, __cdc_past, __cdc_lowest))' -%}
-        {%- set counted = [
-            'count_if(__cdc_is_changed and __cdc_reason is null) as changed',
+        {%- set counted = ['count_if(__cdc_is_changed and __cdc_reason is null) as changed',
             'count_if(__cdc_reason is not null) as reasons',
             'count_if(__cdc_is_changed and size(__cdc_kept) > 0) as kept',
             ("nullif(concat_ws('@', {0}.epoch, {0}.position), '')".format(lowest) if is_increment else 'null') ~ ' as past',
@@ -35,8 +31,7 @@
                 'to_json(array_distinct(flatten(flatten(collect_set(__cdc_fields)))))') ~ ' as fields',
         ] if fold else ['count(*) as changed'] -%}
         {%- do counted.append('typeof(first(struct(*))) as types') -%}
-        {%- set found = run_query('select ' ~ counted | join(', ') ~ ' from ' ~ rows).rows[0] -%}
-        {%- set parts = [] -%}
+        {%- set found, parts = run_query('select ' ~ counted | join(', ') ~ ' from ' ~ rows).rows[0], [] -%}
         {%- for part in found['types'].removeprefix('struct<').removesuffix('>').split(',') -%}
             {%- do parts.append(part) -%}
             {%- set column, _, type = (parts | join(',')).partition(':') -%}
@@ -80,8 +75,7 @@
     {%- set listed = fold['source_names'].values() | sum(start=fold['ignored_fields']) if fold -%}
     {%- for field in (fromjson(found['fields']) | sort if found.get('fields') and not flags.EMPTY else [])
         if not field.startswith('__') and field not in listed -%}
-        {%- do exceptions.warn(
-            "model '" ~ fold['name'] ~ "' does not list the field '"
+        {%- do exceptions.warn("model '" ~ fold['name'] ~ "' does not list the field '"
             ~ (field if field.isprintable() else field | tojson) ~ "' that its events have: cdc-lakehouse diff says"
             ~ " whether its column is new, renamed, dropped or generated; 'ignored_fields' under meta has those that no"
             ~ ' column holds (docs/models.md, When the source changes)') -%}

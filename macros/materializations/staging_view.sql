@@ -1,7 +1,6 @@
 {# A view that is left alone where it has this text already. #}
 {% materialization staging_view, adapter='spark' %}
-    {%- set target_relation = this.incorporate(type='view') -%}
-    {%- set text = local_md5(compiled_code) -%}
+    {%- set target_relation, text = this.incorporate(type='view'), local_md5(compiled_code) -%}
     {{ run_hooks(pre_hooks) }}
     {%- if load_relation(this) and cdc_lakehouse.stored_table(this)['recorded'].get('text') == text -%}
         {%- do store_raw_result('main', message='unchanged', code='', rows_affected=0) -%}

@@ -2,20 +2,16 @@
 {% macro table_properties() -%}
     {%- set properties = {
         'type': 'cow',
-        'hoodie.write.table.version': '6',
-        'hoodie.write.auto.upgrade': 'false',
+        'hoodie.write.table.version': '6', 'hoodie.write.auto.upgrade': 'false',
         'hoodie.table.timeline.timezone': 'UTC',
         'hoodie.metadata.enable': 'false',
         'hoodie.embed.timeline.server': 'false',
         'hoodie.write.markers.type': 'DIRECT',
         'hoodie.parquet.compression.codec': 'zstd',
         'hoodie.parquet.bloom.filter.enabled': 'false',
-        'hoodie.datasource.hive_sync.enable': 'false',
-        'hoodie.datasource.meta.sync.enable': 'false',
-        'hoodie.clean.commits.retained': '60',
-        'hoodie.clean.trigger.max.commits': '10',
-        'hoodie.keep.min.commits': '75',
-        'hoodie.keep.max.commits': '95',
+        'hoodie.datasource.hive_sync.enable': 'false', 'hoodie.datasource.meta.sync.enable': 'false',
+        'hoodie.clean.commits.retained': '60', 'hoodie.clean.trigger.max.commits': '10',
+        'hoodie.keep.min.commits': '75', 'hoodie.keep.max.commits': '95',
     } -%}
     {%- do properties.update({'hoodie.spark.sql.insert.into.operation': 'upsert'})
         if config.get('materialized') in ['cdc_merge', 'cdc_history'] -%}

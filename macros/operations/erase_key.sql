@@ -5,8 +5,7 @@
         if table not in sources -%}
     {%- set bronze, quarantine = sources[table], sources.get('rejected_events') -%}
     {%- set literal = "'" ~ key | replace('\\', '\\\\') | replace("'", "\\'") ~ "'" -%}
-    {%- set events = ['select event_id from %s where key = %s' % (bronze, literal)] -%}
-    {%- set rejections, erased = [], [] -%}
+    {%- set events, rejections, erased = ['select event_id from %s where key = %s' % (bronze, literal)], [], [] -%}
     {%- set models = graph.nodes.values() | selectattr('resource_type', 'equalto', 'model') | list -%}
     {%- for staging in models if ['bronze', table] in staging.sources and 'columns' in staging.config.meta -%}
         {%- set view = api.Relation.create(schema=staging.schema, identifier=staging.alias) -%}
@@ -50,9 +49,7 @@
     {%- endfor -%}
     {%- set left = run_query('select count(*) from %s where key is null or key = %s' % (quarantine, literal)).rows[0][0]
         if quarantine else 0 -%}
-    {%- do exceptions.warn(
-        left ~ ' records of ' ~ quarantine ~ ' have no key, or have this one and are of topics that '
-        ~ bronze ~ ' has no events of: look whether they are of the same person (docs/runbook.md)'
-    ) if left -%}
+    {%- do exceptions.warn(left ~ ' records of ' ~ quarantine ~ ' have no key, or have this one and are of topics that '
+        ~ bronze ~ ' has no events of: look whether they are of the same person (docs/runbook.md)') if left -%}
     {%- do cdc_lakehouse.scratch_rows() -%}
 {%- endmacro %}

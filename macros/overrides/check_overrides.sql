@@ -23,7 +23,11 @@
                 ~ "\": apply}}' marks the table's older rows as deleted, ignore keeps them (docs/runbook.md)") -%}
         {%- endfor -%}
         {%- for point in snapshots.pop(bronze_table, []) -%}
-            {%- do looked_for.append({'table': bronze_table, 'point': point}) -%}
+            {#- what all tables have applied stays applied, also where its days are dropped since -#}
+            {%- for points in applied or [[]] if not points | selectattr(1, 'equalto', point[1]) | selectattr(0, 'in', [point[0]]
+                if point[0] is not none else points | map('first') | list) | list -%}
+                {%- do looked_for.append({'table': bronze_table, 'point': point}) if loop.first -%}
+            {%- endfor -%}
         {%- endfor -%}
         {%- set markers = bounds.get('complete_snapshots', {}).get('markers', [])
             | selectattr('table', 'equalto', bronze_table) | list -%}
@@ -59,9 +63,8 @@
             {%- do log('snapshot at ' ~ named ~ ': ' ~ row['found'] ~ ' of ' ~ snapshot['rows']
                 ~ ' rows have arrived; rows that it lacks are kept until all have', info=true) -%}
         {%- elif epochs | length != 1 -%}
-            {%- set at = '@' ~ position -%}
             {%- do exceptions.raise_compiler_error("variable 'cdc_lakehouse_complete_snapshots' names " ~ named ~ (
-                ', and there are ' ~ epochs | join(at ~ ' and ') ~ at ~ ': name each with its epoch' if epochs
+                ', and there are ' ~ epochs | join('@' ~ position ~ ' and ') ~ '@' ~ position ~ ': name each with its epoch' if epochs
                 else ', which holds no snapshot read with it (docs/runbook.md, A complete snapshot, named by hand)')) -%}
         {%- else -%}
             {%- do snapshots.setdefault(snapshot['table'], []).append((epochs[0], position)) -%}

@@ -3,8 +3,7 @@
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'] -%}
     {%- set before = dict.fromkeys(cdc_lakehouse._points(recorded.get('ignored_truncates', '').split()), 'ignore') -%}
     {%- do before.update(dict.fromkeys(cdc_lakehouse._points(recorded.get('truncates', '').split()), 'apply')) -%}
-    {%- set known = before.keys() | list -%}
-    {%- set decided = {'truncates': [], 'ignored_truncates': []} -%}
+    {%- set known, decided = before.keys() | list, {'truncates': [], 'ignored_truncates': []} -%}
     {%- for bronze_table in cdc_lakehouse.reads_of(model)['bronze'] -%}
         {%- do known.extend(cdc_lakehouse.run_bounds().get(bronze_table, {}).get('truncates', [])) -%}
         {%- set name = 'complete_snapshots.' ~ bronze_table -%}

@@ -2,8 +2,7 @@
 {% macro overrides(kind) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}) -%}
     {%- if kind in memory or not execute -%}{{ return(memory.get(kind, {})) }}{%- endif -%}
-    {%- set given = var('cdc_lakehouse_' ~ kind, {}) -%}
-    {%- set sources, decisions = cdc_lakehouse.bronze_sources(), {} -%}
+    {%- set given, sources, decisions = var('cdc_lakehouse_' ~ kind, {}), cdc_lakehouse.bronze_sources(), {} -%}
     {%- set errors = [] if given is mapping else ['is ' ~ given ~ '; it maps ' ~ ('a position to a decision'
         if kind == 'truncates' else 'a bronze table to the position of its snapshot, or to a list of them')] -%}
     {%- for name, value in (given.items() if given is mapping else []) -%}

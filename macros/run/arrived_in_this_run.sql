@@ -3,11 +3,9 @@
     {%- if not execute -%}{{ return('true') }}{%- endif -%}
     {%- set inputs = cdc_lakehouse.inputs_of(model) -%}
     {%- set named = inputs | selectattr('name', 'equalto', input_name) | list if input_name else inputs -%}
-    {%- if input_name and not named -%}
-        {%- do exceptions.raise_compiler_error(
-            "model '" ~ model.name ~ "': arrived_in_this_run('" ~ input_name ~ "') names no table that it reads;"
-            ~ ' it reads ' ~ inputs | map(attribute='name') | join(', ')) -%}
-    {%- endif -%}
+    {%- do exceptions.raise_compiler_error(
+        "model '" ~ model.name ~ "': arrived_in_this_run('" ~ input_name ~ "') names no table that it reads;"
+        ~ ' it reads ' ~ inputs | map(attribute='name') | join(', ')) if input_name and not named -%}
     {%- set lower, upper = [], {} -%}
     {%- for input in named -%}{%- do upper.update(input['upper']) -%}{%- endfor -%}
     {%- for name, batch in upper.items() -%}

@@ -3,8 +3,7 @@
     {%- set inputs = [] -%}
     {%- for id in cdc_lakehouse.reads_of(node)['tables'] -%}
         {%- set table = graph.nodes.get(id) or graph.sources.get(id) or {'name': id, 'config': {}} -%}
-        {%- set is_bronze = table.source_name == 'bronze' -%}
-        {%- set upper = {} -%}
+        {%- set is_bronze, upper = table.source_name == 'bronze', {} -%}
         {%- if is_bronze -%}
             {%- do upper.update({table.name: cdc_lakehouse.run_bounds().get(table.name, {}).get('upper', 0)}) -%}
         {%- elif table.config.materialized in ['cdc_merge', 'cdc_history']

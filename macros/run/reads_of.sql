@@ -2,15 +2,13 @@
 {% macro reads_of(node) -%}
     {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('reads', {}) -%}
     {%- if node.unique_id in memory -%}{{ return(memory[node.unique_id]) }}{%- endif -%}
-    {%- set read = {'tables': {}, 'views': {}, 'bronze': {}} -%}
-    {%- set parents = node.get('depends_on', {}).get('nodes', []) -%}
+    {%- set read, parents = {'tables': {}, 'views': {}, 'bronze': {}}, node.get('depends_on', {}).get('nodes', []) -%}
     {#- a run of some tables leaves the rejected rows of all others as they are -#}
     {%- set selected = parents | select('in', selected_resources) | list
         if node.name == 'rejected_rows' and not flags.FULL_REFRESH and flags.WHICH != 'retry' else [] -%}
     {%- for id in selected or parents -%}
         {%- set parent = graph.nodes.get(id) or graph.sources.get(id, {}) -%}
-        {%- set kind = parent.get('config', {}).get('materialized') -%}
-        {%- set behind = cdc_lakehouse.reads_of(parent) -%}
+        {%- set kind, behind = parent.get('config', {}).get('materialized'), cdc_lakehouse.reads_of(parent) -%}
         {%- set is_opened = kind in ['ephemeral', 'view', 'staging_view'] -%}
         {%- set itself = [parent.schema ~ '.' ~ parent.alias] if is_opened and kind != 'ephemeral' else [] -%}
         {#- a view of what dbt does not know of -#}

@@ -4,8 +4,7 @@
     {%- if 'bounds' in memory or not execute -%}{{ return(memory.get('bounds', {})) }}{%- endif -%}
     {%- set read, read_to = ['complete_snapshots'], {true: {}, false: {}} -%}
     {%- for node in graph.nodes.values() if node.resource_type == 'model' -%}
-        {%- set is_selected = node.unique_id in selected_resources -%}
-        {%- set reads = cdc_lakehouse.reads_of(node) -%}
+        {%- set is_selected, reads = node.unique_id in selected_resources, cdc_lakehouse.reads_of(node) -%}
         {%- do read.extend(reads['bronze'] if is_selected and node.config.materialized != 'staging_view' else []) -%}
         {%- for id in (reads['tables'] if node.config.materialized in ['cdc_merge', 'cdc_history'] else [])
             if id in graph.sources -%}
@@ -14,8 +13,7 @@
             {%- do read_to[is_selected].setdefault(name, []).append(batch) -%}
         {%- endfor -%}
     {%- endfor -%}
-    {%- set sources = cdc_lakehouse.bronze_sources() -%}
-    {%- set queries = [] -%}
+    {%- set sources, queries = cdc_lakehouse.bronze_sources(), [] -%}
     {%- for name, table in sources.items() if name in read -%}
         {%- set lower = read_to[true].get(name, [read_to[false].get(name, [0]) | max]) | min -%}
         {%- set point = "concat_ws('@', source_epoch, source_position)" -%}
@@ -37,15 +35,13 @@
     {%- endfor -%}
     {%- set bounds = {} -%}
     {%- for row in (run_query(queries | join(' union all ')) if queries else []) -%}
-        {%- set found = fromjson(row['found']) -%}
-        {%- set markers = [] -%}
+        {%- set found, markers = fromjson(row['found']), [] -%}
         {#- they become text of statements -#}
         {%- for marker in (found if row['name'] == 'complete_snapshots' else [])
             if marker.row.bronze_table and modules.re.fullmatch('[A-Za-z0-9._/:-]+', marker.row.topic ~ marker.id) -%}
             {%- do markers.append({
                 'point': cdc_lakehouse._points([marker.point])[0], 'id': marker.id, 'relation': sources[row['name']],
-                'table': marker.row.bronze_table, 'topic': marker.row.topic, 'rows': marker.row.row_count
-            }) -%}
+                'table': marker.row.bronze_table, 'topic': marker.row.topic, 'rows': marker.row.row_count}) -%}
         {%- endfor -%}
         {%- set truncates = cdc_lakehouse._points(found) if row['name'] != 'complete_snapshots' else [] -%}
         {%- do bounds.update({row['name']: {'upper': row['upper'] | int, 'truncates': truncates, 'markers': markers}}) -%}

@@ -3,8 +3,7 @@
     {%- if not execute -%}{{ return('') }}{%- endif -%}
     {%- set is_build = flags.WHICH in ['build', 'run', 'retry'] -%}
     {%- set quarantine = graph.nodes.values() | selectattr('name', 'equalto', 'rejected_rows') | first | default({}) -%}
-    {%- set staging = generate_schema_name('staging', none) -%}
-    {%- set read, views = ['complete_snapshots'], [] -%}
+    {%- set staging, read, views = generate_schema_name('staging', none), ['complete_snapshots'], [] -%}
     {%- for node in graph.nodes.values() -%}
         {%- if is_build and node.resource_type == 'model' and 'columns' in node.config.meta and 'key' in node.config.meta
             and node.unique_id not in quarantine.get('depends_on', {}).get('nodes', []) -%}
@@ -40,8 +39,7 @@
     {%- endfor -%}
     {%- set described = run_query('describe schema ' ~ schema).rows if new else [] -%}
     {%- set folder = described | selectattr('info_name', 'equalto', 'Location') | map(attribute='info_value') | first -%}
-    {%- set ingested = run_query(
-        "select distinct element_at(split(_metadata.file_path, '/'), -3) as name from text.`"
+    {%- set ingested = run_query("select distinct element_at(split(_metadata.file_path, '/'), -3) as name from text.`"
         ~ folder ~ '/*/.hoodie/hoodie.properties`').columns['name'].values() if new else [] -%}
     {%- for name, location in new.items() -%}
         {%- set ours = folder ~ '/' ~ name -%}
@@ -55,8 +53,7 @@
                 ~ ' and run python -m ingest once') -%}
         {%- endif -%}
         {%- set properties = dict(cdc_lakehouse.table_properties(), **{'lakehouse.location': ours}) -%}
-        {%- do cdc_lakehouse.run_statement(
-            'create table ' ~ sources[name] ~ " using hudi tblproperties ('"
+        {%- do cdc_lakehouse.run_statement('create table ' ~ sources[name] ~ " using hudi tblproperties ('"
             ~ properties.items() | map('join', "' = '") | join("', '") ~ "') location '" ~ ours ~ "'") -%}
     {%- endfor -%}
 

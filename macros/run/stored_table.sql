@@ -1,8 +1,7 @@
 {# What there is of a table: its columns, and what is recorded in its properties. #}
 {% macro stored_table(table) -%}
     {%- set relation = api.Relation.create(schema=table.schema, identifier=table.alias or table.identifier) -%}
-    {%- set memory = graph.setdefault('cdc_lakehouse.run', {}).setdefault('tables', {}) -%}
-    {%- set name = relation | string -%}
+    {%- set memory, name = graph.setdefault('cdc_lakehouse.run', {}).setdefault('tables', {}), relation | string -%}
     {%- if name not in memory -%}
         {%- set text = (load_relation(relation) or {}).information or '' -%}
         {%- set columns, names = {}, {'byte': 'tinyint', 'integer': 'int', 'long': 'bigint', 'short': 'smallint'} -%}

@@ -1,9 +1,7 @@
 {# The rows of a silver table: of each key the last of its `states` (see row_states). #}
 {% macro _current_rows(table, states) -%}
-{%- set is_increment = table['is_increment'] -%}
-{%- set carried_type = cdc_lakehouse.carried_type() -%}
-{%- set position = cdc_lakehouse.position_columns() -%}
-{%- set kept = dict.fromkeys(table['others'], '__cdc_part = 1') -%}
+{%- set is_increment, carried_type = table['is_increment'], cdc_lakehouse.carried_type() -%}
+{%- set position, kept = cdc_lakehouse.position_columns(), dict.fromkeys(table['others'], '__cdc_part = 1') -%}
 {%- set values = {
     'source_position': '__cdc_position as ', 'kafka_offset': '__cdc_first_offset as ', 'ingest_batch': '__cdc_batch as '
 } -%}

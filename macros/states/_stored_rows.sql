@@ -2,8 +2,7 @@
 {% macro _stored_rows(table) -%}
 {%- set key, is_gone = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set columns = cdc_lakehouse.position_columns() + [
-    'topic_generation', 'topic_partition', 'position_before_read', 'last_read_at', 'unavailable_columns'
-] -%}
+    'topic_generation', 'topic_partition', 'position_before_read', 'last_read_at', 'unavailable_columns'] -%}
 select
     target.{{ key }}, version.__cdc_part, null as event_id, version.{{ columns | join(', version.') }}, null as fields,
     {%- for column in table['unchanged'] + table['others'] %}

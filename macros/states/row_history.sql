@@ -3,8 +3,7 @@
 {%- set table = cdc_lakehouse.table_in_run(events) -%}
 {%- set taken = table['columns'].keys() | select('in', [
     'history_id', 'valid_from', 'valid_to', 'is_current', 'op', 'from_epoch', 'from_position',
-    'to_epoch', 'to_position', 'version_number', 'untyped_columns', 'ingest_batch', 'cdc_state'
-]) | list -%}
+    'to_epoch', 'to_position', 'version_number', 'untyped_columns', 'ingest_batch', 'cdc_state']) | list -%}
 {%- if taken -%}
     {{ exceptions.raise_compiler_error(
         "model '" ~ model.name ~ "': " ~ events.identifier ~ ' declares the columns '

@@ -2,8 +2,7 @@
 {% macro row_states(events, table, stored=none) -%}
 {%- set key, is_silver = '`' ~ table['key'] ~ '`', not table['is_history'] -%}
 {#- of the states before the last one: histories and rows that inherit values read them -#}
-{%- set has_states = 'wanted' in table or not is_silver -%}
-{%- set is_change = "__cdc_part = 0 and op <> 'r'" -%}
+{%- set has_states, is_change = 'wanted' in table or not is_silver, "__cdc_part = 0 and op <> 'r'" -%}
 {%- set streamed = "case when op = 'r' then position_before_read when __cdc_part >= -1 then source_position end" -%}
 {#- of a column that a stored row carries, its own position is not known -#}
 {%- set position = "if(op <> 'r' or __cdc_first_offset is null or __cdc_part >= 0 and __cdc_delivered_before > source_position,"

@@ -1,7 +1,6 @@
 """What a build reports of rare events of a source, and the operations of the runbook.
 
-One lake goes through all of it, because a build costs seconds however few its events are.
-Which rows truncates delete ``tests/lake/test_decisions.py`` compares with the reference.
+One lake goes through most. Which rows truncates delete, ``test_decisions.py`` compares.
 """
 
 import json
@@ -19,7 +18,7 @@ from tests.support.lake import environment
 from tests.support.project import copy_project, replace_once
 from tests.support.records import TOPIC, Record, flattened, record
 from tests.support.scenario import live, made, order, product
-from tests.support.small_project import add_gold, small_project
+from tests.support.small_project import add_gold, small_project, write_model
 
 SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 STEPS = tomllib.loads(Path(__file__).with_name("operations.toml").read_text())
@@ -137,15 +136,14 @@ def failure(lake: Path, command: str) -> str:
     return run("dbt", *words, env=known, code=2)
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("build", "nothing has been ingested into"),
-        ("docs generate", "nothing has been built in"),
-    ],
-)
-def test_empty_lake_is_reported(command: str, message: str, tmp_path: Path) -> None:
-    assert f"{message} {tmp_path}" in failure(tmp_path, command)
+HISTORY = "select * from {{ ref('stg_orders') }}"
+LACKING = {"build": "ingested into", "docs generate": "built in"}
+
+
+@pytest.mark.parametrize("command", LACKING)
+def test_empty_lake_is_reported(command: str, tmp_path: Path) -> None:
+    said = failure(tmp_path, command)
+    assert f"nothing has been {LACKING[command]} {tmp_path}" in said
 
 
 def test_second_build_names_the_process_of_the_first(builds: SimpleNamespace) -> None:
@@ -252,7 +250,7 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     assert live(lake.rows("silver.products"), "products") == {2}
 
     day = str(left[0]["ingest_date"])
-    operate("drop_bronze_day", table="products", day=day)
+    operate("drop_bronze_days", table="products", day=day)
     others = [row for row in left if row["ingest_date"] != day]
     assert lake.rows("bronze.products") == others
 
@@ -302,3 +300,31 @@ def test_build_that_follows_leaves_out_what_has_nothing_new(
     model.write_text(f"{model.read_text()}\n-- Changed.\n")
     assert models() == every
     assert models() == set()
+
+
+def test_old_days_go_where_no_full_refresh_needs_them(
+    new_lake: NewLake, tmp_path: Path
+) -> None:
+    """By the first build of a day that follows an ingest, which says why others stay."""
+    project = small_project(tmp_path / "project")
+    lake = new_lake(project=project)
+    settings = {"materialized": "cdc_merge", "scd_type": 2, "unique_key": "history_id"}
+    said = re.compile(r"\b(kept|dropped) \S+ to \S+ of bronze\.cdc_events(.*)")
+    for step in STEPS["retention"]:
+        write_model(project, "silver/orders_history", HISTORY, **settings)
+        if not step["has_history"]:
+            (project / "models/silver/orders_history.sql").unlink()
+        lake.land(map(made, step["events"]))
+        (lake.root / "checkpoints/built.json").unlink(missing_ok=True)
+        build = f"run --project-dir {project} --target-path {tmp_path} --vars "
+        build += shlex.quote(json.dumps({"cdc_lakehouse_bronze_retention": step["kept"]}))
+        paths, ago = str(lake.landing), step["days_ago"]
+        done = lake.ingest(paths, "--then-build", build, days_ago=ago)
+        assert done.code == 0 and "error" not in done.err
+        assert said.findall(done.err) == [*map(tuple, step["said"])]
+        held = {row["kafka_offset"] for row in lake.rows("bronze.cdc_events")}
+        assert held == {*step["offsets"]}
+        before = [row for row in lake.rows("silver.orders") if not row["is_deleted"]]
+        lake.dbt("run", "--full-refresh", "-s", "orders")
+        after = lake.rows("silver.orders")
+        assert [row for row in after if not row["is_deleted"]] == before

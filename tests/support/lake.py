@@ -206,10 +206,11 @@ class Lake:
         part.rename(file)
         return file
 
-    def ingest(self, *arguments: str) -> Ingested:
+    def ingest(self, *arguments: str, days_ago: int = 0) -> Ingested:
         """``python -m ingest files``, of the landing folder where no path is given."""
-        paths = list(arguments) or [str(self.landing)]
-        return self._ingest("files", "--topics", str(self.topics), *paths)
+        paths = arguments or (str(self.landing),)
+        command = ("files", "--topics", str(self.topics), *paths)
+        return self._ingest(*command, days_ago=days_ago)
 
     def ingest_kafka(self, *arguments: str) -> Ingested:
         """``python -m ingest kafka``."""
@@ -229,9 +230,9 @@ class Lake:
         """``python -m ingest status``."""
         return self._ingest("status", *arguments)
 
-    def _ingest(self, *arguments: str) -> Ingested:
+    def _ingest(self, *arguments: str, days_ago: int = 0) -> Ingested:
         self.spark.put(self)
-        return Ingested(**self.spark.ask("worker:run_ingest", [*arguments]))
+        return Ingested(**self.spark.ask("worker:run_ingest", [*arguments], days_ago))
 
     def dbt(self, *arguments: str, project: Path | None = None) -> dict[str, Any]:
         """Run a dbt command that must succeed."""

@@ -12,6 +12,7 @@ import os
 import pickle
 import pkgutil
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,9 @@ from cdc_lakehouse.spark.session import spark_session
 from tests.support.project import PROJECT
 
 
-def run_ingest(arguments: list[str]) -> dict[str, Any]:
-    """Run the ingest's command line."""
+def run_ingest(arguments: list[str], days: int = 0) -> dict[str, Any]:
+    """Run the ingest's command line, by a clock that is some days behind."""
+    vars(ingest.batches)["partial"] = lambda now, zone: lambda: now(zone) - timedelta(days)
     # As the end of its own process does, which a dbt command before it has otherwise.
     plugin.release()
     out, err = io.StringIO(), io.StringIO()

@@ -9,12 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from unittest.mock import MagicMock
 
 import pytest
 
 from cdc_lakehouse.errors import UserError
-from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.spark.metastore import is_prepared, prepare
 from cdc_lakehouse.storage.folders import (
     LEAST_ROOM,
@@ -23,26 +21,11 @@ from cdc_lakehouse.storage.folders import (
     make_elsewhere,
     require_room,
 )
-from lab.demo import live
 from lab.stack import downloads
 from lab.stack.downloads import download_once
-from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import find_binaries
 from tests.support.project import PROJECT
 from tests.support.rights import run_bound
-from tests.unit.conftest import Cli
-
-
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A lake where a start passes every check, and fails before its first part."""
-    lake = tmp_path / "lake(1)"  # a shell needs it quoted
-    monkeypatch.setenv("LAKE_ROOT", str(lake))
-
-    fail = MagicMock(side_effect=UserError("the parts would start now"))
-    monkeypatch.setattr(NorthwindStack, "_start_parts", fail)
-    monkeypatch.setattr(NorthwindStack, "require_programs", MagicMock())
-    return lake
 
 
 def write(path: Path, text: str = "precious") -> Path:
@@ -71,18 +54,6 @@ def test_of_two_processes_one_downloads(
     with ThreadPoolExecutor(8) as processes:
         assert all(processes.map(fetch, ["1"] * 8))
     assert fetch("2") and filled == [[]] * 3
-
-
-def test_live_removes_nothing_below_an_older_run(lake: Path, cli: Cli) -> None:
-    file = write(lake / "live" / "recording.mp4")
-    said = cli(main=live.main)
-    assert (said.code, f"{lake}/live holds files" in said.err) == (1, True)
-    claim(lake / "live", "")
-    with exclusive_lock(str(lake / "live"), "ingest"):
-        assert live.main([]) == 75
-    assert file.exists()
-    assert "the parts would start now" in cli(main=live.main).err
-    assert not file.exists()
 
 
 def test_missing_postgres_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
