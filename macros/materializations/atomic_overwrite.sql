@@ -1,16 +1,13 @@
 {# A gold table: all rows are replaced in one commit, or the groups that changed. #}
 {% materialization atomic_overwrite, adapter='spark' %}
-    {%- set target_relation = this.incorporate(type='table') -%}
-    {%- set existing = load_relation(this) -%}
+    {%- set target_relation, existing = this.incorporate(type='table'), load_relation(this) -%}
     {%- do cdc_lakehouse._check_config(existing, none) -%}
-    {%- set inputs, by = cdc_lakehouse.inputs_of(model), config.get('recompute_by') -%}
-    {%- set others = [] -%}
+    {%- set inputs, by, others, texts = cdc_lakehouse.inputs_of(model), config.get('recompute_by'), [], [compiled_code] -%}
     {%- for input in inputs if not input['is_bronze'] -%}
         {%- set node = graph.nodes.get(input['id']) -%}
         {%- set is_hudi = node.config.file_format == 'hudi' if node else (load_relation(input['relation']) or {}).is_hudi -%}
         {%- do others.append(input) if not is_hudi -%}
     {%- endfor -%}
-    {%- set texts = [compiled_code] -%}
     {%- for view in cdc_lakehouse.reads_of(model)['views'] -%}
         {%- set text = run_query('show create table ' ~ view).rows[0]['createtab_stmt'] -%}
         {%- do texts.append(modules.re.sub("'transient_lastDdlTime' = '\\d+'", '', text)) -%}
@@ -25,8 +22,7 @@
     {%- for input in inputs if is_told -%}
         {%- set count = 1 if input['id'] in graph.nodes else 10 -%}
         {%- set kept = modules.re.findall('commits\\.retained=(\\d+)', (load_relation(input['relation']) or {}).information or '') if by -%}
-        {%- set limit = [kept | first | default(count) | int, count] | max -%}
-        {%- set commits = run_query("call show_commits(table => '%s', limit => %s)" % (input['relation'], limit)) -%}
+        {%- set commits = run_query("call show_commits(table => '%s', limit => %s)" % (input['relation'], [kept | first | default(count) | int, count] | max)) -%}
         {%- do input.update(commits=commits.columns['commit_time'].values() | list) -%}
         {%- do state.append(input['name'] ~ '@' ~ (input['commits'][:count] | join(',') or 'empty')) -%}
     {%- endfor -%}
@@ -36,12 +32,21 @@
     {%- if existing and (flags.EMPTY or (is_told and recorded == state | join(' ') and not should_full_refresh())) -%}
         {%- do store_raw_result('main', message='no input has changed', code='', rows_affected=0) -%}
     {%- else -%}
-        {%- set made = '(' ~ compiled_code ~ '\n)' -%}
-        {%- set is_same = is_told and existing and recorded.startswith(state[0]) and not should_full_refresh() -%}
+        {%- set made, is_same = '(' ~ compiled_code ~ '\n)', is_told and existing and recorded.startswith(state[0]) and not should_full_refresh() -%}
         {%- set groups = cdc_lakehouse._changed_groups(inputs, is_same) if by and is_told and not flags.EMPTY else {} -%}
         {%- set changed = "left semi join %s as changed on %s.`%s` <=> changed.`%s`" % (groups['relation'], '%s', by, by) -%}
         {%- if groups['relation'] -%}
-            {%- set made = cdc_lakehouse.scratch_rows('rows', 'select made.* from ' ~ made ~ ' as made ' ~ changed % 'made') -%}
+            {%- set only = namespace(text=compiled_code) -%}
+            {%- for input in inputs if by in cdc_lakehouse.stored_table(input['relation'])['columns'] -%}
+                {#- where it is named, as Spark takes a condition down to one side of a join alone; not where a column is named by it -#}
+                {%- set name = modules.re.escape(input['relation'] | string) -%}
+                {%- set place = '(?i)\\b(from|join)(\\s+)' ~ name ~ ('(?!)' if modules.re.search(name ~ '\\s*\\.', compiled_code) else '') -%}
+                {%- set rows = '\\1\\2(select held.* from %s as held ' % input['relation'] ~ changed % 'held' ~ ')' -%}
+                {%- set only.text = modules.re.sub(place ~ '(?=\\s+as\\b)', rows, only.text) -%}
+                {%- set only.text = modules.re.sub(place ~ '(?=\\s*([),]|$|(where|join|left|right|full|inner|cross|lateral|group|order|union)\\b))',
+                    rows ~ ' as `' ~ input['relation'].identifier ~ '`', only.text) -%}
+            {%- endfor -%}
+            {%- set made = cdc_lakehouse.scratch_rows('rows', 'select made.* from (' ~ only.text ~ '\n) as made ' ~ changed % 'made') -%}
         {%- endif -%}
         {%- set described = run_query('describe query select * from ' ~ made).columns -%}
         {%- set types = dict(zip(described['col_name'].values(), described['data_type'].values())) -%}
