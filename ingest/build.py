@@ -139,9 +139,9 @@ class Build:
             project.make_copy()
         return code
 
-    def drop_bronze_days(self) -> None:
+    def drop_old_bronze_days(self) -> None:
         """Drop what the project keeps no longer; log what goes, or that it failed."""
-        self._imported_project().drop_bronze_days()
+        self._imported_project().drop_old_bronze_days()
         if self._built is not None:  # which each command that writes removes
             built.keep(self._session, lake_root(), self._built)
 
@@ -197,7 +197,7 @@ class FollowUp:
         self.code = self._build.run(lambda table: self._batches.bronze.mark(table).batch)
         if self._build.is_whole and not self._stop:
             with self._batches.writing:
-                self._build.drop_bronze_days()
+                self._build.drop_old_bronze_days()
         if self.code == DONE:
             self._pause, self._retry_at = FIRST_PAUSE, math.inf
         else:

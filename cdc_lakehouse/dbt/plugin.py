@@ -49,7 +49,10 @@ READING = {"test", "show", "compile", "generate", "freshness", "snapshot-freshne
 BUILDING = {"build", "run"}
 WRITING = {*BUILDING, "seed", "snapshot", "clone", "retry", "run-operation"}
 # The operations that write what the ingest writes, or may.
-WRITING_BRONZE = {"erase_key", "drop_bronze_days", "remove_versions", "run_statement"}
+WRITING_BRONZE = {
+    *("erase_key", "drop_bronze_day", "drop_old_bronze_days"),
+    *("remove_versions", "run_statement"),
+}
 
 # Held while tables are written, also by a process that builds again and again.
 UNDER_WAY = "build under way"

@@ -23,7 +23,12 @@ from dbt.cli.flags import args_to_context
 from dbt.cli.main import cli, dbtRunner
 from dbt.contracts.files import FilePath
 from dbt.contracts.graph.manifest import Manifest
-from dbt.events.types import JinjaLogInfo, NodeFinished
+from dbt.events.types import (
+    JinjaLogInfo,
+    NodeFinished,
+    RunningOperationCaughtError,
+    RunningOperationUncaughtError,
+)
 from dbt_common.events.base_types import EventMsg
 
 from cdc_lakehouse import metrics
@@ -39,7 +44,7 @@ from cdc_lakehouse.storage.timeline import rows_of_newest_commit
 BAD = (NodeStatus.Error, NodeStatus.Fail, NodeStatus.RuntimeErr)
 GIVEN = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 QUIET = ("--log-level", "none", "--log-level-file", "info")
-FAILED_OPERATION = ("RunningOperationCaughtError", "RunningOperationUncaughtError")
+FAILED_OPERATION = (RunningOperationCaughtError, RunningOperationUncaughtError)
 OUR_TABLES = ("cdc_merge", "cdc_history", "atomic_overwrite")
 LOGGER = logging.getLogger("ingest")
 
@@ -123,14 +128,14 @@ class Project:
         """
         return self._invoke([*self._arguments, *selection])
 
-    def drop_bronze_days(self) -> None:
+    def drop_old_bronze_days(self) -> None:
         """Drop the days of bronze that the project keeps no longer; log which.
 
         The caller holds the ingest's locks, and writes no bronze meanwhile.
         """
         plugin.hold_ingest()
         # What `target` says of the last run is of the build.
-        words = ["--no-write-json", "run-operation", "cdc_lakehouse.drop_bronze_days"]
+        words = ["--no-write-json", "run-operation", "cdc_lakehouse.drop_old_bronze_days"]
         self._invoke([*words, *profiles_option(Path())], **self._options_of_parse())
 
     def _invoke(self, words: list[str], **options: Any) -> int:
@@ -226,7 +231,7 @@ def _show(event: EventMsg) -> None:
         LOGGER.warning("dbt: %s", _line(info.msg))
     elif info.name == JinjaLogInfo.__name__:
         LOGGER.info("dbt: %s", _line(info.msg))
-    elif info.name in FAILED_OPERATION:
+    elif info.name in {each.__name__ for each in FAILED_OPERATION}:
         LOGGER.error("dbt: %s", _line(info.msg))
     elif info.name == NodeFinished.__name__:
         data: Any = event

@@ -5,8 +5,7 @@
     {%- set index, key = properties.get('hoodie.index.type', 'GLOBAL_SIMPLE') | upper, config.get('unique_key') -%}
     {%- set is_history = fold is not none and ' as history_id' in fold['query'] -%}
     {%- set of_rows = 'history_id' if is_history else (fold or {}).get('key', key) -%}
-    {%- set partition, stored_as = config.get('partition_by'), properties['lakehouse.stored_as'] -%}
-    {%- set stored = cdc_lakehouse.stored_table(this) -%}
+    {%- set partition, stored_as, stored = config.get('partition_by'), properties['lakehouse.stored_as'], cdc_lakehouse.stored_table(this) -%}
     {%- set before = stored['recorded'].get('stored_as', 'cow') if existing else stored_as -%}
     {%- set again = ". Drop the table and build it again: dbt run-operation drop_table --args '{table: "
         ~ this.schema ~ '.' ~ this.identifier ~ "}'" -%}

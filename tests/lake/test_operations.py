@@ -24,6 +24,7 @@ SILVER = ("orders", "order_items", "customers", "products", "rejected_rows")
 STEPS = tomllib.loads(Path(__file__).with_name("operations.toml").read_text())
 # The data test of one model's column ``untyped_columns``.
 UNTYPED = "cdc_lakehouse_no_untyped_values_orders_untyped_columns"
+HISTORY = "select * from {{ ref('stg_orders') }}"
 
 
 def decided(decisions: dict[str, str]) -> tuple[str, str]:
@@ -136,7 +137,6 @@ def failure(lake: Path, command: str) -> str:
     return run("dbt", *words, env=known, code=2)
 
 
-HISTORY = "select * from {{ ref('stg_orders') }}"
 LACKING = {"build": "ingested into", "docs generate": "built in"}
 
 
@@ -250,7 +250,7 @@ def test_operations_of_the_runbook(builds: SimpleNamespace) -> None:
     assert live(lake.rows("silver.products"), "products") == {2}
 
     day = str(left[0]["ingest_date"])
-    operate("drop_bronze_days", table="products", day=day)
+    operate("drop_bronze_day", table="products", day=day)
     others = [row for row in left if row["ingest_date"] != day]
     assert lake.rows("bronze.products") == others
 

@@ -164,7 +164,7 @@ def test_what_a_build_asks_anew(
 
 
 @pytest.mark.parametrize(
-    "macro", ["erase_key", "cdc_lakehouse.drop_bronze_days", "run_statement", "compact"]
+    "macro", ["erase_key", "cdc_lakehouse.drop_bronze_day", "run_statement", "compact"]
 )
 @pytest.mark.parametrize("place", ["run-operation", "TARGET_PATH", "STATE", "target"])
 def test_operation_on_bronze_takes_the_ingests_locks(

@@ -1,20 +1,18 @@
-{# Drop a day of raw events, or all days that are older than the retention, if no full refresh needs them. #}
-{% macro drop_bronze_days(table=none, day=none) -%}
-    {%- set given, form, known = var('cdc_lakehouse_bronze_retention', 'for ever'), '^([0-9]+) days?$', cdc_lakehouse.bronze_sources() -%}
-    {%- do exceptions.raise_compiler_error("variable 'cdc_lakehouse_bronze_retention' is '" ~ given ~ "'; it is '90 days', say, or 'for ever'") if given != 'for ever' and not modules.re.match(form, given | string) -%}
-    {%- do exceptions.raise_compiler_error("drop_bronze_days: '%s' is no bronze table; known: %s" % (table, known | join(', '))) if (table or day) and table not in known -%}
-    {%- set age, today = modules.re.findall(form, given | string), modules.datetime.datetime.now(modules.pytz.utc) -%}
-    {%- set limit = (today - modules.datetime.timedelta(days=age | first | default(0) | int)).strftime('%Y-%m-%d') -%}
-    {%- for source in graph.sources.values() if known.get(source.name) == source.schema ~ '.' ~ source.name and table in [none, source.name]
-        and (day or age and source.name != 'rejected_events') -%}
-        {%- set bronze, readers, needing = known[source.name], [], [] -%}
+{# Drop the days of raw events that are older than the retention, if no full refresh needs them. #}
+{% macro drop_old_bronze_days() -%}
+    {%- set given = var('cdc_lakehouse_bronze_retention', 'for ever') | string -%}
+    {%- set age = modules.re.findall('^([0-9]+) days?$', given) -%}
+    {%- do exceptions.raise_compiler_error("variable 'cdc_lakehouse_bronze_retention' is '" ~ given ~ "'; it is '90 days', say, or 'for ever'") if not age and given != 'for ever' -%}
+    {%- set limit = (modules.datetime.datetime.now(modules.pytz.utc) - modules.datetime.timedelta(days=age | first | default(0) | int)).strftime('%Y-%m-%d') -%}
+    {%- for source in graph.sources.values() if age and source.source_name == 'bronze' and source.name != 'rejected_events' -%}
+        {%- set bronze, readers, needing = source.schema ~ '.' ~ source.name, [], [] -%}
         {%- do cdc_lakehouse.run_statement('refresh table ' ~ bronze) -%}
-        {%- set old = {'days': day} if day else run_query(
+        {%- set old = run_query(
             "select concat_ws(' ', array_sort(collect_set(ingest_date))) as days, max(ingest_batch) as newest, count_if(op = 't') as truncates,"
             " (select count(*) from (select max(ingest_date) as last_date, min(ingest_date) as first_date from {0} where op = 'r' and source_position is not null group by source_epoch,"
             " source_position) where first_date < '{1}' and last_date >= '{1}') as snapshots from {0} where ingest_date < '{1}'".format(bronze, limit)).rows[0] -%}
         {%- do needing.append('they hold a truncate, or part of a snapshot') if old['truncates'] or old['snapshots'] -%}
-        {%- for node in graph.nodes.values() if old['days'] and not day and not needing and node.resource_type == 'model' and node.name != 'rejected_rows'
+        {%- for node in graph.nodes.values() if old['days'] and not needing and node.resource_type == 'model' and node.name != 'rejected_rows'
             and source.unique_id in cdc_lakehouse.reads_of(node)['tables'] and node.config.materialized not in ['staging_view', 'ephemeral'] -%}
             {%- set name, stored = node.schema ~ '.' ~ node.alias, cdc_lakehouse.stored_table(node) -%}
             {%- set views = graph.nodes.values() | selectattr('unique_id', 'in', node.depends_on.nodes) | selectattr('config.meta.columns') | list -%}
@@ -25,21 +23,19 @@
                 or 'cdc_state' not in stored['columns'] or stored['columns'].keys() | reject('in', columns) | list -%}
                 {%- do needing.append(name ~ ' is built from all of them') -%}
             {%- elif stored['recorded'].get('read_to.' ~ source.name, 0) | int < old['newest'] -%}
-                {%- do needing.append(name ~ ' has not read all of them') -%}
+                {%- do needing.append(name ~ ' is not up to date') -%}
             {%- else -%}
                 {#- a full refresh without them: of their keys, and of those that a complete snapshot lacked, or that inherit values -#}
                 {%- do whole.update(is_increment=false, is_kept=false, is_history=false, markers=[], until="ingest_date >= '%s'" % limit,
                     truncates=cdc_lakehouse._points(stored['recorded'].get('truncates', '').split()),
                     snapshots=cdc_lakehouse._points(stored['recorded'].get('complete_snapshots.' ~ source.name, '').split())) -%}
-                {%- set key = '`' ~ whole['key'] ~ '`' -%}
-                {%- set of_keys = "(select each.* from {4} as each left semi join (select {0} from {1} where ingest_date < '{2}' union all select {0} from {3}"
+                {%- set key, of_keys = '`' ~ whole['key'] ~ '`', "(select each.* from {4} as each left semi join (select {0} from {1} where ingest_date < '{2}' union all select {0} from {3}"
                     " where is_deleted and op = 'r' or exists(carried_columns, entry -> entry.sequence.op = 'c')) as wanted on each.{0} = wanted.{0})" -%}
-                {%- set held, events = of_keys.format(key, whole['events'], limit, name, name), of_keys.format(key, whole['events'], limit, name, whole['events']) -%}
-                {%- set states = '(%s)' % cdc_lakehouse.row_states(cdc_lakehouse._run_events(events, whole), whole) -%}
+                {%- set events = cdc_lakehouse._run_events(of_keys.format(key, whole['events'], limit, name, whole['events']), whole) -%}
                 {%- set compared = columns | select('in', stored['columns']) | reject('in', ['ingested_at', 'ingest_batch', 'cdc_state', '_hoodie_key']) | list -%}
                 {%- set query -%}
-                    select count(*) as number from {{ held }} as held
-                    full outer join (select * from ({{ cdc_lakehouse._current_rows(whole, states) }}) where not is_deleted) as made on held.{{ key }} = made.{{ key }}
+                    select count(*) as number from {{ of_keys.format(key, whole['events'], limit, name, name) }} as held
+                    full outer join (select * from ({{ cdc_lakehouse._current_rows(whole, '(%s)' % cdc_lakehouse.row_states(events, whole)) }}) where not is_deleted) as made on held.{{ key }} = made.{{ key }}
                     where made.{{ key }} is not null and coalesce(held.is_deleted, true) or not held.is_deleted and (made.__cdc_reason is not null
                         or not struct(held.`{{ compared | join('`, held.`') }}`) <=> struct(made.`{{ compared | join('`, made.`') }}`))
                 {%- endset -%}
@@ -48,7 +44,7 @@
                 {%- do needing.append('rows of ' ~ name ~ ' come from them: ' ~ number) if number -%}
             {%- endif -%}
         {%- endfor -%}
-        {%- do needing.append('no model reads them') if not readers and not day -%}
+        {%- do needing.append('no model reads them') if not readers -%}
         {%- set days = ((old['days'] or '') | string).split() -%}
         {%- do cdc_lakehouse.run_statement("alter table %s drop partition (ingest_date = '%s')" % (bronze, days | join("'), partition (ingest_date = '")))
             if days and not needing -%}
