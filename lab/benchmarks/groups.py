@@ -13,7 +13,6 @@ import statistics
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -44,19 +43,15 @@ group by customer_id
 """
 
 
-def require_equal_rows() -> None:
-    """Both tables have the same rows, but for what Hudi notes of each."""
+def require_equal_rows(*tables: str) -> None:
+    """Two tables have the same rows, but for what Hudi notes of each."""
     from cdc_lakehouse.spark.session import spark_session
 
-    spark = spark_session()
-    rows = [spark.table(f"gold.{name}").drop(*_hudis(spark, name)) for name in MODELS]
-    assert rows[0].exceptAll(rows[1]).isEmpty()
-    assert rows[1].exceptAll(rows[0]).isEmpty()
-
-
-def _hudis(spark: Any, name: str) -> list[str]:
-    columns = spark.table(f"gold.{name}").columns
-    return [column for column in columns if column.startswith("_hoodie_")]
+    rows = [spark_session().table(table) for table in tables]
+    columns = [name for name in rows[0].columns if not name.startswith("_hoodie_")]
+    first, second = (found.select(columns) for found in rows)
+    assert first.exceptAll(second).isEmpty()
+    assert second.exceptAll(first).isEmpty()
 
 
 @click.command("lab.benchmarks.groups", help=__doc__, context_settings=STYLE)
@@ -77,7 +72,7 @@ def command(orders: int, customers: int, events: int, runs: int) -> None:
         first, _, _, *rounds = seconds_of_models(
             BUILD, project / "lake", orders, events, runs, customers
         )
-        require_equal_rows()
+        require_equal_rows(*(f"gold.{name}" for name in MODELS))
     print(
         f"\n{orders:,} orders of {customers:,} customers, {events:,} events,"
         f" {runs} rounds; seconds, medians"

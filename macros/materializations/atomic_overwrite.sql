@@ -34,7 +34,7 @@
     {%- else -%}
         {%- set made, is_same = '(' ~ compiled_code ~ '\n)', is_told and existing and recorded.startswith(state[0]) and not should_full_refresh() -%}
         {%- set groups = cdc_lakehouse._changed_groups(inputs, is_same) if by and is_told and not flags.EMPTY else {} -%}
-        {%- set changed = "left semi join %s as changed on %s.`%s` <=> changed.`%s`" % (groups['relation'], '%s', by, by) -%}
+        {%- set changed, key = "left semi join %s as changed on %s.`%s` <=> changed.`%s`" % (groups['relation'], '%s', by, by), '`' ~ config.get('unique_key') ~ '`' -%}
         {%- if groups['relation'] -%}
             {%- set only = namespace(text=compiled_code) -%}
             {%- for input in inputs if by in cdc_lakehouse.stored_table(input['relation'])['columns'] -%}
@@ -51,8 +51,8 @@
         {%- set described = run_query('describe query select * from ' ~ made).columns -%}
         {%- set types = dict(zip(described['col_name'].values(), described['data_type'].values())) -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, made) | join('`, `') -%}
-        {%- set gone = "select `%s`, true from %s as held %s left anti join %s as made on held.`%s` = made.`%s`"
-            % (columns, this, changed % 'held', made, config.get('unique_key'), config.get('unique_key')) -%}
+        {%- set nulls = ('null as `' ~ columns.replace('`, `', '`, null as `') ~ '`').replace('null as ' ~ key, 'held.' ~ key) -%}
+        {%- set gone = 'select %s, true from %s as held %s left anti join %s as made using (%s)' % (nulls, this, changed % 'held', made, key) -%}
         {%- set merged = '(select `' ~ columns ~ '`, false as __cdc_surplus from ' ~ made ~ ' union all ' ~ gone ~ ')' -%}
         {%- call statement('main') -%}
             {{ cdc_lakehouse._insert_statement(target_relation, merged if groups['relation'] else made, types,

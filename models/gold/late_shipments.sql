@@ -6,17 +6,29 @@ orders as (
 
     select
         order_id,
+        shipper,
         required_date,
         shipped_date,
         source_epoch,
         source_position,
-        cast(get_json_object(shipper, '$.shipper_id') as int) as shipper_id,
-        get_json_object(shipper, '$.company_name') as shipper_name,
-        get_json_object(shipment, '$.ship_country') as ship_country
+        coalesce(get_json_object(shipment, '$.ship_country'), 'unknown') as ship_country
 
     from {{ ref('orders') }}
 
     where not is_deleted
+
+),
+
+{# Many orders show the same text, which is parsed once. #}
+shown as (
+
+    select
+        from_json(shipper, 'shipper_id int, company_name string') as shipper,
+        max(struct(source_epoch, source_position, order_id)) as newest
+
+    from orders
+
+    group by shipper
 
 ),
 
@@ -26,30 +38,36 @@ orders as (
 shippers as (
 
     select
-        shipper_id,
-        max_by(
-            shipper_name, struct(source_epoch, source_position, order_id)
-        ) as shipper_name
+        shown.shipper.shipper_id,
+        max_by(shown.shipper.company_name, shown.newest) as shipper_name
 
-    from orders
+    from shown
 
-    group by shipper_id
+    group by shown.shipper.shipper_id
 
 ),
 
 shipped as (
 
     select
-        coalesce(shipper_id, 0) as shipper_id,
-        coalesce(ship_country, 'unknown') as ship_country,
-        case
-            when shipped_date > required_date
-                then datediff(shipped_date, required_date)
-        end as days_late
+        ship_country,
+        coalesce(
+            cast(get_json_object(shipper, '$.shipper_id') as int), 0
+        ) as shipper_id,
+        count(*) as count_shipped,
+        count_if(shipped_date > required_date) as count_late,
+        sum(
+            case
+                when shipped_date > required_date
+                    then datediff(shipped_date, required_date)
+            end
+        ) as total_days_late
 
     from orders
 
     where shipped_date is not null
+
+    group by shipper, ship_country
 
 ),
 
@@ -59,9 +77,9 @@ by_route as (
         shipper_id,
         ship_country,
         concat_ws('-', shipper_id, ship_country) as late_shipment_id,
-        count(*) as count_shipped,
-        count(days_late) as count_late,
-        sum(days_late) as total_days_late
+        sum(count_shipped) as count_shipped,
+        sum(count_late) as count_late,
+        sum(total_days_late) as total_days_late
 
     from shipped
 

@@ -5,65 +5,17 @@ with
 order_items as (
 
     select
+        order_item_id,
         order_id,
         product_id,
         quantity,
-        revenue
+        revenue,
+        source_epoch,
+        source_position
 
     from {{ ref('order_items') }}
 
     where not is_deleted
-
-),
-
-orders as (
-
-    select
-        source_epoch,
-        source_position,
-        order_id,
-        from_json(
-            products,
-            'array<struct<product_id:int, product_name:string, category_name:string>>'
-        ) as products
-
-    from {{ ref('orders') }}
-
-    where not is_deleted
-
-),
-
-order_products as (
-
-    select
-        exploded.product.product_id,
-        exploded.product.product_name,
-        exploded.product.category_name,
-        orders.source_epoch,
-        orders.source_position,
-        orders.order_id
-
-    from orders
-
-        lateral view explode(orders.products) exploded as product
-
-),
-
-{#
-    An order shows its products as they were at its last change: the newest is right.
-#}
-products as (
-
-    select
-        product_id,
-        max_by(
-            struct(product_name, category_name),
-            struct(source_epoch, source_position, order_id)
-        ) as product
-
-    from order_products
-
-    group by product_id
 
 ),
 
@@ -73,7 +25,9 @@ by_product as (
         product_id,
         cast(sum(quantity) as decimal(20, 2)) as total_quantity,
         cast(sum(revenue) as decimal(28, 4)) as revenue,
-        count(distinct order_id) as count_orders
+        {# The first line of a product on an order: the others have a # in their key. #}
+        count_if(order_item_id not like '%#%') as count_orders,
+        max(struct(source_epoch, source_position, order_id)) as newest
 
     from order_items
 
@@ -81,12 +35,35 @@ by_product as (
 
 ),
 
+{#
+    An order shows its products as they were at its last change: the newest is right.
+    The others are not parsed.
+#}
+shown as (
+
+    select
+        by_product.product_id,
+        filter(
+            from_json(
+                orders.products,
+                'array<struct<product_id:int,product_name:string,category_name:string>>'
+            ),
+            product -> product.product_id = by_product.product_id
+        )[0] as product
+
+    from by_product
+
+    inner join {{ ref('orders') }} as orders
+        on by_product.newest.order_id = orders.order_id
+
+),
+
 revenue_by_product as (
 
     select
         by_product.product_id,
-        products.product.product_name,
-        products.product.category_name,
+        shown.product.product_name,
+        shown.product.category_name,
         by_product.count_orders,
         by_product.total_quantity,
         by_product.revenue,
@@ -99,8 +76,8 @@ revenue_by_product as (
 
     from by_product
 
-    left outer join products
-        on by_product.product_id = products.product_id
+    left outer join shown
+        on by_product.product_id = shown.product_id
 
 )
 

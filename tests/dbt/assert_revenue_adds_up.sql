@@ -10,7 +10,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         count(distinct order_id) as count_orders,
         count(*) as count_items,
-        cast(sum(quantity) as decimal(38, 2)) as total_quantity
+        cast(sum(quantity) as decimal(38, 2)) as total_quantity,
+        count(distinct struct(order_id, product_id)) as count_products
 
     from {{ ref('order_items') }}
 
@@ -23,7 +24,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         coalesce(sum(count_items), 0) as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
+        null as count_products
 
     from {{ ref('revenue_by_customer') }}
 
@@ -34,7 +36,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         null as count_orders,
         null as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
+        coalesce(sum(count_orders), 0) as count_products
 
     from {{ ref('revenue_by_product') }}
 
@@ -45,7 +48,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         null as count_orders,
         null as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
+        null as count_products
 
     from {{ ref('revenue_by_category') }}
 
@@ -56,7 +60,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         coalesce(sum(count_items), 0) as count_items,
-        null as total_quantity
+        null as total_quantity,
+        null as count_products
 
     from {{ ref('revenue_by_month') }}
 
@@ -67,7 +72,8 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         null as count_items,
-        null as total_quantity
+        null as total_quantity,
+        null as count_products
 
     from {{ ref('revenue_by_employee') }}
 
@@ -81,7 +87,8 @@ spread as (
         count(distinct coalesce(revenue, 0)) as count_revenues,
         count(distinct count_orders) as count_order_counts,
         count(distinct count_items) as count_item_counts,
-        count(distinct total_quantity) as count_quantities
+        count(distinct total_quantity) as count_quantities,
+        count(distinct count_products) as count_product_counts
 
     from totals
 
@@ -93,3 +100,4 @@ where
     or count_order_counts > 1
     or count_item_counts > 1
     or count_quantities > 1
+    or count_product_counts > 1
