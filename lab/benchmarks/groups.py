@@ -48,7 +48,8 @@ def require_equal_rows(*tables: str) -> None:
     from cdc_lakehouse.spark.session import spark_session
 
     rows = [spark_session().table(table) for table in tables]
-    columns = [name for name in rows[0].columns if not name.startswith("_hoodie_")]
+    both = {*rows[0].columns, *rows[1].columns}
+    columns = sorted(name for name in both if not name.startswith("_hoodie_"))
     first, second = (found.select(columns) for found in rows)
     assert first.exceptAll(second).isEmpty()
     assert second.exceptAll(first).isEmpty()

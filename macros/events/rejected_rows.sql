@@ -7,12 +7,12 @@
         {%- set low, high = recorded.get('read_to.' ~ bronze, 0) | int, bounds.get(bronze, {}).get('upper', 0) -%}
         {%- do read.append((events, low, high)) if low < high or (loop.last and not read) -%}
     {%- endfor -%}
-    {%- for events, low, high in read %}
-select
+    {%- for events, low, high in read %} {#- few tasks, as each is sent what all tables are read with: hundreds are -#}
+{{ 'select /*+ coalesce(16) */ * from (' if loop.first }}select
     event_id, '{{ events.identifier.removeprefix('stg_') }}' as table_name, rejection as reason,
     op, source_epoch, topic, kafka_partition, kafka_offset, changed_at, ingested_at, ingest_batch
 from {{ events }}
 where rejection is not null and {{ cdc_lakehouse._arrived_between(low, high) }}
-    {{ 'union all' if not loop.last }}
+    {{ ')' if loop.last else 'union all' }}
     {% endfor %}
 {%- endmacro %}

@@ -28,31 +28,32 @@
     {%- endfor -%}
     {%- set recorded = cdc_lakehouse.stored_table(this)['recorded'].get('inputs', '') -%}
     {{ run_hooks(pre_hooks) }}
-
     {%- if existing and (flags.EMPTY or (is_told and recorded == state | join(' ') and not should_full_refresh())) -%}
         {%- do store_raw_result('main', message='no input has changed', code='', rows_affected=0) -%}
     {%- else -%}
         {%- set made, is_same = '(' ~ compiled_code ~ '\n)', is_told and existing and recorded.startswith(state[0]) and not should_full_refresh() -%}
         {%- set groups = cdc_lakehouse._changed_groups(inputs, is_same) if by and is_told and not flags.EMPTY else {} -%}
-        {%- set changed, key = "left semi join %s as changed on %s.`%s` <=> changed.`%s`" % (groups['relation'], '%s', by, by), '`' ~ config.get('unique_key') ~ '`' -%}
+        {%- set changed = "left semi join " ~ groups['relation'] ~ " as changed on {rows}.`" ~ by ~ "` <=> changed.`" ~ by ~ "`" -%}
         {%- if groups['relation'] -%}
             {%- set only = namespace(text=compiled_code) -%}
             {%- for input in inputs if by in cdc_lakehouse.stored_table(input['relation'])['columns'] -%}
                 {#- where it is named, as Spark takes a condition down to one side of a join alone; not where a column is named by it -#}
                 {%- set name = modules.re.escape(input['relation'] | string) -%}
                 {%- set place = '(?i)\\b(from|join)(\\s+)' ~ name ~ ('(?!)' if modules.re.search(name ~ '\\s*\\.', compiled_code) else '') -%}
-                {%- set rows = '\\1\\2(select held.* from %s as held ' % input['relation'] ~ changed % 'held' ~ ')' -%}
+                {%- set rows = '\\1\\2(select held.* from %s as held ' % input['relation'] ~ changed.replace('{rows}', 'held') ~ ')' -%}
                 {%- set only.text = modules.re.sub(place ~ '(?=\\s+as\\b)', rows, only.text) -%}
                 {%- set only.text = modules.re.sub(place ~ '(?=\\s*([),]|$|(where|join|left|right|full|inner|cross|lateral|group|order|union)\\b))',
                     rows ~ ' as `' ~ input['relation'].identifier ~ '`', only.text) -%}
             {%- endfor -%}
-            {%- set made = cdc_lakehouse.scratch_rows('rows', 'select made.* from (' ~ only.text ~ '\n) as made ' ~ changed % 'made') -%}
+            {%- set made = cdc_lakehouse.scratch_rows('rows', 'select made.* from (' ~ only.text ~ '\n) as made ' ~ changed.replace('{rows}', 'made')) -%}
         {%- endif -%}
         {%- set described = run_query('describe query select * from ' ~ made).columns -%}
         {%- set types = dict(zip(described['col_name'].values(), described['data_type'].values())) -%}
         {%- set columns = cdc_lakehouse._create_or_alter_table(target_relation, existing, types, made) | join('`, `') -%}
-        {%- set nulls = ('null as `' ~ columns.replace('`, `', '`, null as `') ~ '`').replace('null as ' ~ key, 'held.' ~ key) -%}
-        {%- set gone = 'select %s, true from %s as held %s left anti join %s as made using (%s)' % (nulls, this, changed % 'held', made, key) -%}
+        {#- the key, and what a property may name to order rows by, of the rows to delete -#}
+        {%- set kept = modules.re.escape(([config.get('unique_key')] + (config.get('tblproperties') or {}).values() | map('string') | list) | join(',')).replace(',', '|') -%}
+        {%- set values = modules.re.sub('(?i)null as (`(?:' ~ kept ~ ')`)', 'held.\\1', 'null as `' ~ columns.replace('`, `', '`, null as `') ~ '`') -%}
+        {%- set gone = 'select %s, true from %s as held %s left anti join %s as made using (`%s`)' % (values, this, changed.replace('{rows}', 'held'), made, config.get('unique_key')) -%}
         {%- set merged = '(select `' ~ columns ~ '`, false as __cdc_surplus from ' ~ made ~ ' union all ' ~ gone ~ ')' -%}
         {%- call statement('main') -%}
             {{ cdc_lakehouse._insert_statement(target_relation, merged if groups['relation'] else made, types,
@@ -65,7 +66,6 @@
         {%- endfor -%}
         {%- do cdc_lakehouse._record(dict(groups['recorded'] or {}, inputs=state | join(' '))) if not flags.EMPTY -%}
     {%- endif -%}
-
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
     {{ return({'relations': [target_relation]}) }}

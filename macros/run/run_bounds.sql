@@ -34,7 +34,8 @@
         {%- do queries.append(query) -%}
     {%- endfor -%}
     {%- set bounds = {} -%}
-    {%- for row in (run_query(queries | join(' union all ')) if queries else []) -%}
+    {#- one task, as each is sent what all tables are read with: hundreds are -#}
+    {%- for row in (run_query('select /*+ coalesce(1) */ * from (' ~ queries | join(' union all ') ~ ')') if queries else []) -%}
         {%- set found, markers = fromjson(row['found']), [] -%}
         {#- they become text of statements -#}
         {%- for marker in (found if row['name'] == 'complete_snapshots' else [])
@@ -46,7 +47,6 @@
         {%- set truncates = cdc_lakehouse._points(found) if row['name'] != 'complete_snapshots' else [] -%}
         {%- do bounds.update({row['name']: {'upper': row['upper'] | int, 'truncates': truncates, 'markers': markers}}) -%}
     {%- endfor -%}
-    {#- at once: other threads read it meanwhile -#}
-    {%- do memory.update({'bounds': bounds}) -%}
+    {%- do memory.update({'bounds': bounds}) -%} {#- at once: other threads read it meanwhile -#}
     {{ return(bounds) }}
 {%- endmacro %}

@@ -19,11 +19,12 @@ orders as (
 
 ),
 
-{# Many orders show the same text, which is parsed once. #}
+{# Many orders show the same text, of which the name is parsed once. #}
 shown as (
 
     select
-        from_json(shipper, 'shipper_id int, company_name string') as shipper,
+        cast(get_json_object(shipper, '$.shipper_id') as int) as shipper_id,
+        get_json_object(shipper, '$.company_name') as shipper_name,
         max(struct(source_epoch, source_position, order_id)) as newest
 
     from orders
@@ -38,12 +39,12 @@ shown as (
 shippers as (
 
     select
-        shown.shipper.shipper_id,
-        max_by(shown.shipper.company_name, shown.newest) as shipper_name
+        shipper_id,
+        max_by(shipper_name, newest) as shipper_name
 
     from shown
 
-    group by shown.shipper.shipper_id
+    group by shipper_id
 
 ),
 

@@ -29,13 +29,21 @@ orders as (
 
 ),
 
-{# Many orders show the same text, which is parsed once. #}
+{# Many orders show the same text, of which the names are parsed once. #}
 shown as (
 
     select
-        from_json(
-            employee,
-            'employee_id int, title string, first_name string, last_name string'
+        cast(get_json_object(employee, '$.employee_id') as int) as employee_id,
+        struct(
+            nullif(
+                concat_ws(
+                    ' ',
+                    get_json_object(employee, '$.first_name'),
+                    get_json_object(employee, '$.last_name')
+                ),
+                ''
+            ) as employee_name,
+            get_json_object(employee, '$.title') as title
         ) as employee,
         max(struct(source_epoch, source_position, order_id)) as newest
 
@@ -49,16 +57,16 @@ shown as (
 employees as (
 
     select
-        shown.employee.employee_id,
-        max_by(shown.employee, shown.newest) as employee
+        employee_id,
+        max_by(employee, newest) as employee
 
     from shown
 
-    group by shown.employee.employee_id
+    group by employee_id
 
 ),
 
-{# Summed before the join, which has a third of the rows then. #}
+{# Summed before the join, which then has a row for each order, not each line. #}
 sold_orders as (
 
     select
@@ -99,14 +107,9 @@ by_employee as (
 
 revenue_by_employee as (
 
-    select -- noqa: ST06
+    select
         by_employee.employee_id,
-        nullif(
-            concat_ws(
-                ' ', employees.employee.first_name, employees.employee.last_name
-            ),
-            ''
-        ) as employee_name,
+        employees.employee.employee_name,
         employees.employee.title,
         by_employee.count_orders,
         by_employee.revenue,

@@ -26,7 +26,7 @@ orders as (
 
 ),
 
-{# Summed before the join, which has a third of the rows then. #}
+{# Summed before the join, which then has a row for each order, not each line. #}
 sold_orders as (
 
     select

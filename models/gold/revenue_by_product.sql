@@ -42,7 +42,7 @@ by_product as (
 shown as (
 
     select
-        by_product.product_id,
+        by_product.*,
         filter(
             from_json(
                 orders.products,
@@ -53,7 +53,7 @@ shown as (
 
     from by_product
 
-    inner join {{ ref('orders') }} as orders
+    left outer join {{ ref('orders') }} as orders
         on by_product.newest.order_id = orders.order_id
 
 ),
@@ -61,23 +61,20 @@ shown as (
 revenue_by_product as (
 
     select
-        by_product.product_id,
+        shown.product_id,
         shown.product.product_name,
         shown.product.category_name,
-        by_product.count_orders,
-        by_product.total_quantity,
-        by_product.revenue,
+        shown.count_orders,
+        shown.total_quantity,
+        shown.revenue,
         cast(
-            by_product.revenue
-            / nullif(cast(sum(by_product.revenue) over () as decimal(28, 4)), 0)
+            shown.revenue
+            / nullif(cast(sum(shown.revenue) over () as decimal(28, 4)), 0)
             as decimal(12, 10)
         ) as revenue_share,
-        rank() over (order by by_product.revenue desc) as revenue_rank
+        rank() over (order by shown.revenue desc) as revenue_rank
 
-    from by_product
-
-    left outer join shown
-        on by_product.product_id = shown.product_id
+    from shown
 
 )
 

@@ -10,8 +10,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         count(distinct order_id) as count_orders,
         count(*) as count_items,
-        cast(sum(quantity) as decimal(38, 2)) as total_quantity,
-        count(distinct struct(order_id, product_id)) as count_products
+        cast(sum(quantity) as decimal(38, 2)) as total_quantity
 
     from {{ ref('order_items') }}
 
@@ -24,8 +23,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         coalesce(sum(count_items), 0) as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
-        null as count_products
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
 
     from {{ ref('revenue_by_customer') }}
 
@@ -36,8 +34,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         null as count_orders,
         null as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
-        coalesce(sum(count_orders), 0) as count_products
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
 
     from {{ ref('revenue_by_product') }}
 
@@ -48,8 +45,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         null as count_orders,
         null as count_items,
-        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity,
-        null as count_products
+        cast(sum(total_quantity) as decimal(38, 2)) as total_quantity
 
     from {{ ref('revenue_by_category') }}
 
@@ -60,8 +56,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         coalesce(sum(count_items), 0) as count_items,
-        null as total_quantity,
-        null as count_products
+        null as total_quantity
 
     from {{ ref('revenue_by_month') }}
 
@@ -72,8 +67,7 @@ totals as (
         cast(sum(revenue) as decimal(38, 4)) as revenue,
         coalesce(sum(count_orders), 0) as count_orders,
         null as count_items,
-        null as total_quantity,
-        null as count_products
+        null as total_quantity
 
     from {{ ref('revenue_by_employee') }}
 
@@ -87,8 +81,7 @@ spread as (
         count(distinct coalesce(revenue, 0)) as count_revenues,
         count(distinct count_orders) as count_order_counts,
         count(distinct count_items) as count_item_counts,
-        count(distinct total_quantity) as count_quantities,
-        count(distinct count_products) as count_product_counts
+        count(distinct total_quantity) as count_quantities
 
     from totals
 
@@ -100,4 +93,3 @@ where
     or count_order_counts > 1
     or count_item_counts > 1
     or count_quantities > 1
-    or count_product_counts > 1

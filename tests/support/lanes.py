@@ -65,6 +65,7 @@ from {} where not is_deleted group by shipped_date
 """
 # Each insert goes to files of its own, so that an update has to find its row's.
 SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 # Rows by table, by key and by what tells the rows of a key apart.
 Rows = dict[Any, Row]
 Tables = dict[str, dict[Any, Rows]]
@@ -88,6 +89,7 @@ def write_models(folder: Path, lane: Lane, columns: Sequence[str]) -> None:
         write_model(folder, f"silver/{table}_history", query, **settings)
     if lane.name in WITH_GROUPS:
         settings = {"unique_key": "id", "recompute_by": "shipped_date"}
+        settings["tblproperties"] = kind | BUCKETS
         text = GROUPED.format(f"{{{{ ref('{table}') }}}}")
         write_model(folder, f"gold/{table}_days", text, **settings)
 

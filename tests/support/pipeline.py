@@ -16,13 +16,7 @@ from lab.stack.northwind import DATABASE, NorthwindStack
 from lab.stack.processes import wait_until
 from tests.support.commands import Process, run, start
 from tests.support.lake import environment
-from tests.support.source import (
-    SILVER,
-    TOPICS_FILE,
-    answers,
-    gold_rows,
-    silver_differences,
-)
+from tests.support.source import SILVER, TOPICS_FILE, answers, gold_rows, silver_differences
 from tests.support.source_database import SourceDatabase
 from tests.support.storm import Storm
 from tests.support.tables import Tables
@@ -148,9 +142,7 @@ class Pipeline:
         """Run transactions, and cause faults at random moments among them."""
         draw = random.Random(seed)
         connect = partial(
-            self.stack.postgres.connect,
-            dbname=DATABASE,
-            options="-c search_path=datalake",
+            self.stack.postgres.connect, dbname=DATABASE, options="-c search_path=datalake"
         )
         storm = Storm(connect, seed, transactions)
         storm.start()
