@@ -24,9 +24,8 @@
         {%- endfor -%}
         {%- for point in snapshots.pop(bronze_table, []) -%}
             {#- what all tables have applied stays applied, also where its days are dropped since -#}
-            {%- for points in applied or [[]] if not points | selectattr(1, 'equalto', point[1]) | selectattr(0, 'in', [point[0]]
-                if point[0] is not none else points | map('first') | list) | list -%}
-                {%- do looked_for.append({'table': bronze_table, 'point': point}) if loop.first -%}
+            {%- for points in applied or [[]] if point not in points -%}
+                {%- do looked_for.append({'table': bronze_table, 'point': point, 'is_applied': points | map('last') | select('equalto', point[1]) | list}) if loop.first -%}
             {%- endfor -%}
         {%- endfor -%}
         {%- set markers = bounds.get('complete_snapshots', {}).get('markers', [])
@@ -62,11 +61,11 @@
         {%- if row['found'] < snapshot.get('rows', 0) -%}
             {%- do log('snapshot at ' ~ named ~ ': ' ~ row['found'] ~ ' of ' ~ snapshot['rows']
                 ~ ' rows have arrived; rows that it lacks are kept until all have', info=true) -%}
-        {%- elif epochs | length != 1 -%}
+        {%- elif epochs | length > 1 or not (epochs or snapshot.get('is_applied')) -%}
             {%- do exceptions.raise_compiler_error("variable 'cdc_lakehouse_complete_snapshots' names " ~ named ~ (
                 ', and there are ' ~ epochs | join('@' ~ position ~ ' and ') ~ '@' ~ position ~ ': name each with its epoch' if epochs
                 else ', which holds no snapshot read with it (docs/runbook.md, A complete snapshot, named by hand)')) -%}
-        {%- else -%}
+        {%- elif epochs -%}
             {%- do snapshots.setdefault(snapshot['table'], []).append((epochs[0], position)) -%}
         {%- endif -%}
     {%- endfor -%}
