@@ -23,9 +23,10 @@
                 ~ "\": apply}}' marks the table's older rows as deleted, ignore keeps them (docs/runbook.md)") -%}
         {%- endfor -%}
         {%- for point in snapshots.pop(bronze_table, []) -%}
-            {#- what all tables have applied stays applied, also where its days are dropped since -#}
+            {%- set lacking = [] -%} {#- what all tables have applied stays applied, also where its days are dropped since -#}
             {%- for points in applied or [[]] if point not in points -%}
-                {%- do looked_for.append({'table': bronze_table, 'point': point, 'is_applied': points | map('last') | select('equalto', point[1]) | list}) if loop.first -%}
+                {%- do lacking.append(points) if point[1] not in points | map('last') | list -%}
+                {%- do looked_for.append({'table': bronze_table, 'point': point, 'lacking': lacking}) if loop.first -%}
             {%- endfor -%}
         {%- endfor -%}
         {%- set markers = bounds.get('complete_snapshots', {}).get('markers', [])
@@ -61,7 +62,7 @@
         {%- if row['found'] < snapshot.get('rows', 0) -%}
             {%- do log('snapshot at ' ~ named ~ ': ' ~ row['found'] ~ ' of ' ~ snapshot['rows']
                 ~ ' rows have arrived; rows that it lacks are kept until all have', info=true) -%}
-        {%- elif epochs | length > 1 or not (epochs or snapshot.get('is_applied')) -%}
+        {%- elif epochs | length > 1 or (not epochs and snapshot['lacking']) -%}
             {%- do exceptions.raise_compiler_error("variable 'cdc_lakehouse_complete_snapshots' names " ~ named ~ (
                 ', and there are ' ~ epochs | join('@' ~ position ~ ' and ') ~ '@' ~ position ~ ': name each with its epoch' if epochs
                 else ', which holds no snapshot read with it (docs/runbook.md, A complete snapshot, named by hand)')) -%}
