@@ -34,7 +34,7 @@ HEADS = (
     " kafka_offset bigint, written bigint>>"
 )
 # Rows a file: a few kilobytes each, so a file stays near Parquet's usual size.
-ROWS_A_FILE = 50_000
+ROWS_A_FILE = 100_000
 
 MOST_IDS_BROADCAST = 500_000
 COMMITS_A_CLUSTERING = 20
@@ -56,6 +56,7 @@ WRITE_OPTIONS = {
     "hoodie.parquet.bloom.filter.enabled": "false",
     "hoodie.bloom.index.filter.type": "SIMPLE",
     "hoodie.index.bloom.num_entries": "1",
+    "hoodie.index.bloom.fpp": "0.5",
     # Each batch is a file, and a build opens every file of its days: small ones are made
     # one, of the newest days, so that neither files nor commits pile up.
     "hoodie.clustering.inline": "true",

@@ -169,7 +169,9 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
     """
     others = [name for name in lines.columns if name != "value"]
     # It also replaces bytes that are no UTF-8.
-    line = F.trim(F.regexp_replace("value", "^\ufeff", ""))
+    decoded = F.decode(F.col("value").cast("binary"), "UTF-8")
+    without_mark = F.when(decoded.startswith("\ufeff"), F.substring(decoded, 2, 2**31 - 1))
+    line = F.trim(F.coalesce(without_mark, decoded))
     # Nothing else in a line can be its hash.
     mark = F.when(~F.col("line").rlike(SHORT_NUMBERS), F.md5("line"))
     marked = _with_marked_numbers(F.col("line"), F.col("mark"))
@@ -188,18 +190,28 @@ def records_from_lines(lines: DataFrame, topic: str | None) -> DataFrame:
             F.col("sink.metadata"),
         ),
     )
-    partition = number(F.col("metadata.partition"), 2**31 - 1).cast("int")
-    offset = number(F.col("metadata.offset"))
-    has_envelope = (
-        F.col("metadata.topic").isNotNull()
-        & partition.isNotNull().eqNullSafe(F.col("metadata.partition").isNotNull())
-        & offset.isNotNull().eqNullSafe(F.col("metadata.offset").isNotNull())
+    # Columns of their own, as Spark would compute them once for each use.
+    placed = parts.withColumns(
+        {
+            "kafka_partition": number(F.col("metadata.partition"), "int"),
+            "kafka_offset": number(F.col("metadata.offset")),
+            "milliseconds": number(F.col("metadata.timestamp")),
+        }
     )
-    return parts.select(
+    is_partition = F.col("kafka_partition").isNotNull()
+    is_offset = F.col("kafka_offset").isNotNull()
+    placed = placed.withColumn(
+        "has_envelope",
+        F.col("metadata.topic").isNotNull()
+        & (is_partition == F.col("metadata.partition").isNotNull())
+        & (is_offset == F.col("metadata.offset").isNotNull()),
+    )
+    has_envelope = F.col("has_envelope")
+    return placed.select(
         F.coalesce("metadata.topic", F.lit(topic)).alias("topic"),
-        F.when(has_envelope, partition).alias("kafka_partition"),
-        F.when(has_envelope, offset).alias("kafka_offset"),
-        _time(number(F.col("metadata.timestamp"))).alias("kafka_timestamp"),
+        F.when(has_envelope, F.col("kafka_partition")).alias("kafka_partition"),
+        F.when(has_envelope, F.col("kafka_offset")).alias("kafka_offset"),
+        _time(F.col("milliseconds")).alias("kafka_timestamp"),
         F.when(has_envelope, _unmarked("sink.key")).alias("key"),
         F.when(has_envelope, _unmarked("sink.value"))
         .otherwise(F.col("line"))

@@ -35,10 +35,9 @@ class Log:
     form: str
 
 
-def number(text: Column, maximum: int = 2**63 - 1) -> Column:
-    """The number, from 0, that a text is; null where it is none, or beyond the maximum."""
-    value = F.when(text.rlike(r"^\d+$"), text.cast("bigint"))
-    return F.when(value <= maximum, value)
+def number(text: Column, kind: str = "bigint") -> Column:
+    """A text as a number from 0; null where it is none, or too large for its type."""
+    return F.when(text.rlike(r"^\d+$"), text.cast(kind))
 
 
 def lsn_position(lsn: Column) -> Column:
@@ -54,9 +53,9 @@ def binlog_position(file: Column, pos: Column, row: Column) -> Column:
     Ten digits each: ``0000000042/0000001234/0000000000``. Snapshot reads have row 0.
     """
     parts = (
-        number(F.regexp_extract(file, r"\.(\d+)$", 1), 2**31 - 1),
-        number(pos, 2**32 - 1),
-        number(row, 2**31 - 1),
+        number(F.regexp_extract(file, r"\.(\d+)$", 1), "int"),
+        F.when(number(pos) < 2**32, number(pos)),
+        number(row, "int"),
     )
     digits = [F.lpad(part.cast("string"), 10, "0") for part in parts]
     return F.concat(digits[0], F.lit("/"), digits[1], F.lit("/"), digits[2])
@@ -73,7 +72,7 @@ def transaction_log_position(
     behind that transaction, so that its events, if they come once more, change nothing.
     """
     changed = F.coalesce(change_lsn, F.lit("00000000:00000000:0000"))
-    event = F.coalesce(number(serial, 2**31 - 1), F.when(serial.isNull(), F.lit(0)))
+    event = F.coalesce(number(serial, "int"), F.when(serial.isNull(), F.lit(0)))
     is_lsn = r"^[0-9A-Fa-f]{8}:[0-9A-Fa-f]{8}:[0-9A-Fa-f]{4}$"
     position = F.concat(
         F.lower(commit_lsn),
