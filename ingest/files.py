@@ -62,12 +62,14 @@ class FileReader:
         """
         new = self._landing.new_files()
         total, read = sum(file.length for file in new), 0
+        start, records = time.monotonic(), self._batches.tally.read
         for batch in self._landing.batches(new):
             if stop:
                 return False
             if len(new) > len(batch):
+                done = f"{read // MEBIBYTE:,} of {total // MEBIBYTE:,} MiB are read"
                 self._batches.log.info(
-                    "%d of %d MiB are read", read // MEBIBYTE, total // MEBIBYTE
+                    "%s%s", done, self._pace(records, start, read / total) if read else ""
                 )
             size = sum(file.length for file in batch) // MEBIBYTE
             with log.step(self._batches.log, f"reading {len(batch)} files of {size} MiB"):
@@ -78,6 +80,14 @@ class FileReader:
             metrics.note_complete(self._batches.tables)
         between()
         return True
+
+    def _pace(self, before: int, start: float, share: float) -> str:
+        """How many records have been read since a time, which share of all that is."""
+        passed = time.monotonic() - start
+        records = self._batches.tally.read - before
+        left = passed / share - passed
+        rate = records / passed
+        return f": {records:,} records, {rate:,.0f} a second, {left:,.0f} s left"
 
     def _write(self, batch: list[File]) -> None:
         left = batch

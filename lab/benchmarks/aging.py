@@ -68,6 +68,7 @@ def measure(project: Path, batches: int) -> None:
 
     lake = project / "lake"
     os.environ["LAKE_ROOT"] = str(lake)
+    os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     os.chdir(project)
     spark = spark_session()
     bronze = Bronze(spark, f"{lake}/warehouse")

@@ -7,7 +7,7 @@
 } -%}
 {%- for column in table['unchanged'] -%}
     {%- do kept.update({column: '__cdc_value_%s.part <> 0' % loop.index}) -%}
-    {%- do values.update({column: '__cdc_value_%s.value as ' % loop.index}) -%}
+    {%- do values.update({column: 'if(__cdc_is_whole, `%s`, __cdc_value_%s.value) as ' % (column, loop.index)}) -%}
 {%- endfor -%}
 select
     `{{ table['columns'] | join('`, `') }}`, {{ position | join(', ') }}, carried_columns, cdc_state,
@@ -33,7 +33,7 @@ from (
             topic_generation, topic_partition, case when __cdc_sequence.read_rank = 1 then __cdc_sequence.position end as position_before_read,
             __cdc_last_read_at as last_read_at
         ) as cdc_state,
-        filter(cast(array(
+        if(size(unavailable_columns) = 0, cast(array() as {{ carried_type }}), filter(cast(array(
             {%- for column in table['unchanged'] %}
             struct('{{ column }}', coalesce(__cdc_value_{{ loop.index }}.is_known, false), coalesce(
                 __cdc_value_{{ loop.index }}.sequence,
@@ -41,7 +41,7 @@ from (
                 from_json('[{"sequence": {}}]', '{{ carried_type }}')[0].sequence
             )){{ ',' if not loop.last }}
             {%- endfor %}
-        ) as {{ carried_type }}), entry -> array_contains(unavailable_columns, entry.column_name)) as carried_columns,
+        ) as {{ carried_type }}), entry -> array_contains(unavailable_columns, entry.column_name))) as carried_columns,
         __cdc_fields
         {%- if is_increment %},
         __cdc_stored, __cdc_sequence, __cdc_part, __cdc_lowest_sequence, __cdc_highest_sequence, __cdc_lowest, __cdc_deleted,

@@ -106,7 +106,7 @@ followed as (
                 or last_value(case when {{ is_change }} then op end, true) over from_here_on = 'c'
             ), false
         ) as __cdc_overtakes,
-        row_number() over backwards as __cdc_number
+        row_number() over backwards as __cdc_number, first_value(__cdc_part = 0 and size(unavailable_columns) = 0) over from_here_on as __cdc_is_whole
     from placed
     window
         backwards as ({{ backwards }}),
@@ -119,7 +119,7 @@ select
     {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
     max(case
         when
-            ({{ is_known }} or op in ('c', 'd', 'r'))
+            {{ 'not __cdc_is_whole and ' if not has_states }}({{ is_known }} or op in ('c', 'd', 'r'))
             and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
             then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
     end) over {{ 'so_far' if has_states else 'of_key' }} as __cdc_value_{{ loop.index }},

@@ -224,6 +224,7 @@ def test_files_of_any_name_are_read_in_batches_of_a_set_size(
     assert ingested.counts == (read, read, 0, 0)
     assert len(bronze.tables.instants()["bronze.cdc_events"]) - before == 2
     assert ingested.err.count(" MiB are read") == 2
+    assert f" MiB are read: {read - 1} records, " in ingested.err
     write(tmp_path, "a b.json", flat(17, 0, read))
     assert bronze.ingest(str(tmp_path)).counts == (2, 1, 0, 0)
     assert len(events(bronze, 17)) == read + 1

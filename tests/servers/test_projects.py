@@ -21,13 +21,7 @@ from tests.support.commands import run
 from tests.support.lake import Lake, environment
 from tests.support.project import PROJECT, copy_project, new_project, replace_once
 from tests.support.records import START_MS, Record, Row, flattened, record
-from tests.support.small_project import (
-    COLUMNS,
-    GOLD,
-    add_gold,
-    set_columns,
-    small_project,
-)
+from tests.support.small_project import COLUMNS, GOLD, add_gold, set_columns, small_project
 from tests.support.tables import Tables
 
 pytestmark = pytest.mark.timeout(900)
@@ -199,7 +193,7 @@ def test_a_key_of_two_columns_is_their_values_joined(new_lake: NewLake) -> None:
     }
     territories = lake.rows("silver.employee_territories")
     assert by_key(territories, "employee_territory_id", "is_deleted") == {
-        **{"1-06897": True, "1-06\\-897": False},
+        **{"1-06897": True, "1-06\\-897": False}
     }
 
 
