@@ -52,7 +52,8 @@ WRITE_OPTIONS = {
     "hoodie.embed.timeline.server": "false",
     "hoodie.parquet.compression.codec": "zstd",
     # No index asks for a bloom filter. The bulk writer makes one all the same: of one key,
-    # as one of Hudi's size is 431 kB of each file's footer.
+    # as one of Hudi's size is 431 kB of each file's footer, and one that is hashed twice,
+    # as Hudi's hashes each key thirty times.
     "hoodie.parquet.bloom.filter.enabled": "false",
     "hoodie.bloom.index.filter.type": "SIMPLE",
     "hoodie.index.bloom.num_entries": "1",

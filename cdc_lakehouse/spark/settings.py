@@ -32,13 +32,15 @@ AVRO_LIMITS = " ".join(
 )
 
 
-# Spark makes one method of all that is computed of a row. Beyond 8,000 bytes of it the JVM
-# would interpret it, for each row: classifying takes three fifths of the time without that.
+# Spark makes one method of all that is computed of a row. One of more than 8,000 bytes the
+# JVM would interpret, for each row; compiled, classifying takes three fifths of the time.
 HUGE_METHODS = "-XX:-DontCompileHugeMethods"
 
 # Hudi names commits by the JVM's time, and readers take the highest name: local time would
 # go back an hour each autumn.
 UTC = "-Duser.timezone=UTC"
+# What each JVM is started with, wherever it runs.
+JAVA_OPTIONS = f"{UTC} {AVRO_LIMITS} {HUGE_METHODS}"
 
 
 def value_settings() -> dict[str, str]:
@@ -78,8 +80,8 @@ def lake_settings() -> dict[str, str]:
         # A batch is in memory while it is written: to find how each column of it compresses
         # took a quarter of what classifying it takes.
         "spark.sql.inMemoryColumnarStorage.compressed": "false",
-        "spark.driver.extraJavaOptions": f"{UTC} {AVRO_LIMITS} {HUGE_METHODS}",
-        "spark.executor.extraJavaOptions": f"{UTC} {AVRO_LIMITS} {HUGE_METHODS}",
+        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": JAVA_OPTIONS,
     }
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3")
     if endpoint:
@@ -127,9 +129,7 @@ def embedded_settings() -> dict[str, str]:
                 f"-XX:{archive}={place}",
                 "-Djol.skipHotspotSAAttach=true -Xlog:disable -Xlog:all=off",
                 "-Djdk.attach.allowAttachSelf=true",
-                UTC,
-                AVRO_LIMITS,
-                HUGE_METHODS,
+                JAVA_OPTIONS,
                 f"-Dlog4j2.configurationFile={LOGGING}",
                 f"-Dderby.stream.error.file={derby}/derby.log",
             ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 import click
+from pyspark.sql import DataFrame, SparkSession
 
 from cdc_lakehouse.command import STYLE, run, version
 
@@ -18,6 +19,11 @@ EVENT = (
 )
 
 
+def events_of(spark: SparkSession, source: str) -> DataFrame:
+    """The events of files: ``key`` and ``value`` as texts, and where each was in Kafka."""
+    return spark.read.schema(EVENT).json(source).select("key", "value", "metadata.*")
+
+
 @click.command("lab.benchmarks.bare_write", help=__doc__, context_settings=STYLE)
 @version
 @click.argument("source")
@@ -25,8 +31,7 @@ EVENT = (
 def command(source: str, target: str) -> None:
     from cdc_lakehouse.spark.session import spark_session
 
-    spark = spark_session(has_catalogue=False)
-    events = spark.read.schema(EVENT).json(source).select("key", "value", "metadata.*")
+    events = events_of(spark_session(has_catalogue=False), source)
     events.write.option("compression", "zstd").parquet(target)
 
 

@@ -14,27 +14,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from cdc_lakehouse.command import STYLE, run, version
+from lab.benchmarks import peer
+from lab.benchmarks.bare_write import events_of
 
-PLACE = "topic string, partition int, offset bigint, timestamp bigint"
 ROW = (
     "customer_id string, company_name string, contact_name string, contact_title string,"
     " address string, city string, region string, postal_code string, country string,"
     " phone string, fax string, __deleted string, __op string, __lsn bigint,"
     " __source_ts_ms bigint"
 )
-OPTIONS = {
+OPTIONS = peer.OPTIONS | {
     "hoodie.datasource.write.operation": "bulk_insert",
     "hoodie.bulkinsert.sort.mode": "NONE",
-    "hoodie.write.table.version": "6",
-    "hoodie.write.auto.upgrade": "false",
-    "hoodie.metadata.enable": "false",
-    "hoodie.embed.timeline.server": "false",
     "hoodie.parquet.compression.codec": "zstd",
     "hoodie.index.bloom.num_entries": "1",
     "hoodie.bloom.index.filter.type": "SIMPLE",
-    "hoodie.datasource.write.keygenerator.class": (
-        "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
-    ),
 }
 
 
@@ -65,10 +59,10 @@ def command(source: str, target: str) -> None:
     from cdc_lakehouse.spark.session import spark_session
 
     spark = spark_session(has_catalogue=False)
-    event = f"key string, value string, metadata struct<{PLACE}>"
-    events = spark.read.schema(event).json(source).select("key", "value", "metadata.*")
     place = F.concat_ws("/", "topic", "partition", "offset").alias("event_id")
-    bronze = written(events.select(place, "*"), "bronze", target, "event_id")
+    bronze = written(
+        events_of(spark, source).select(place, "*"), "bronze", target, "event_id"
+    )
     newest = (
         spark.read.format("hudi")
         .load(f"{target}/bronze")
