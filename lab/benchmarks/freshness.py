@@ -57,6 +57,7 @@ create function public.change(changes int) returns void language plpgsql as $$
 declare
     kind float8;
     newest bigint := (select max(order_id) from public.orders);
+    chosen bigint;
 begin
     for number in 1..changes loop
         kind := random();
@@ -66,12 +67,13 @@ begin
             continue;
         end if;
         loop
+            -- Not in the where clause, which would draw again for each row of the table.
+            chosen := 2 + floor(random() * (newest - 1));
             if kind < 0.95 then
                 update public.orders set shipped_on = current_date, freight = random() * 100
-                where order_id = 2 + floor(random() * (newest - 1));
+                where order_id = chosen;
             else
-                delete from public.orders
-                where order_id = 2 + floor(random() * (newest - 1));
+                delete from public.orders where order_id = chosen;
             end if;
             exit when found;
         end loop;
