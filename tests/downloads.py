@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from cdc_lakehouse.errors import UserError
-from lab.stack import jars
-from tests.support import trino_server
+from lab.stack import jars, trino_server
 
 DOWNLOADS: dict[str, Callable[[], object]] = {
     "Kafka, Connect and Debezium": partial(jars.fetch, *jars.STACK),

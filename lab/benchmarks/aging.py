@@ -2,9 +2,11 @@
 
 Batches of ten changes of 1,000 customers, spread over 90 days of bronze by a clock that is
 set ahead; a build of their table and a gold table of them after every tenth, in the
-process of the ingest. Prints at the beginning and at every tenth part of the way
-the median seconds of an append, of a build and of a reader without a JVM, and the files
-and bytes of each layer and the entries of its timelines.
+process of the ingest. Prints after every tenth part of the way the median seconds of an
+append, of a build and of a reader without a JVM, the process's memory, and the files and
+bytes of each layer and the entries of its timelines; in the end, what Trino takes to read
+silver and gold as they were after the first part and are after the last, from a local S3
+(moto's server).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import statistics
 import sys
 import tempfile
@@ -25,7 +28,12 @@ import click
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.serving.gold import find_table
 from cdc_lakehouse.storage.tables import read_columns
+from lab.benchmarks.cost import BUCKET, S3
 from lab.benchmarks.increments import copy_project
+from lab.benchmarks.watched import resident_mib, watched
+from lab.stack import trino_server
+from lab.stack.ports import reserved_ports
+from lab.stack.trino_server import Trino
 
 CHANGES = 10
 KEYS = 1_000
@@ -35,7 +43,13 @@ PARTS = 10
 FIRST = datetime(2027, 1, 1, tzinfo=UTC)
 LAYERS = ("bronze", "silver", "gold")
 MODELS = ("stg_customers", "customers", "customers_by_country")
-# The last of them, in a copy of the project.
+MOMENTS = ("beginning", "end")
+READS = 20
+QUESTIONS = (
+    "select count(*), max(company_name) from {}_silver.customers where not is_deleted",
+    "select * from {}_gold.customers_by_country",
+)
+# The last of the models, in a copy of the project.
 GOLD = """\
 {{ config(unique_key='country') }}
 select country, count(*) as customers from {{ ref('customers') }}
@@ -57,8 +71,14 @@ def _line(offset: int) -> str:
     return json.dumps({"key": key, "value": value, "metadata": place})
 
 
-def measure(project: Path, batches: int) -> None:
-    """Write and build, and print what it cost on the way."""
+def measure(project: Path, batches: int, kept: Path) -> None:
+    """Write and build, and print what it cost on the way.
+
+    Args:
+        project: a copy, which gets a lake.
+        batches: to write.
+        kept: gets a folder for each of ``MOMENTS``, with the layers as they were.
+    """
     from cdc_lakehouse.dbt.runner import Project
     from cdc_lakehouse.spark.session import spark_session
     from ingest.batches import Batches
@@ -71,6 +91,7 @@ def measure(project: Path, batches: int) -> None:
     os.environ.setdefault("LAKE_JIT_LEVEL", "4")
     os.chdir(project)
     spark = spark_session()
+    gateway: Any = spark.sparkContext._gateway
     bronze = Bronze(spark, f"{lake}/warehouse")
     writer = Batches(bronze, read_topics(), logging.getLogger("ingest"), continuous=False)
     writer.create_missing()
@@ -94,6 +115,47 @@ def measure(project: Path, batches: int) -> None:
         if (number + 1) % a_part == 0:
             last = -(a_part // BUILD_EVERY)
             show(lake, number + 1, appends[-a_part:], builds[last:], reads[last:])
+            java = resident_mib(gateway.proc.pid)
+            click.echo(
+                f"       memory: java {java:,} MiB, python"
+                f" {resident_mib(os.getpid()):,} MiB"
+            )
+        if number + 1 in (a_part, batches):
+            moment = MOMENTS[number + 1 == batches]
+            shutil.copytree(lake / "warehouse", kept / moment / "warehouse")
+    spark.stop()
+
+
+def read_by_trino(project: Path, kept: Path) -> None:
+    """Print what Trino takes to read silver and gold at each of the moments."""
+    s3 = S3()
+    os.environ |= s3.environment
+    for moment in MOMENTS:
+        s3.put(kept / moment, moment)
+        root = {"LAKE_ROOT": f"s3a://{BUCKET}/{moment}"}
+        glue = ("cdc_lakehouse", "glue", "--prefix", moment)
+        watched(*glue, folder=project, environment=root)
+    trino_server.fetch()
+    logging.getLogger("trino").setLevel(logging.WARNING)  # it is asked until it answers
+    seconds: dict[str, list[float]] = {moment: [] for moment in MOMENTS}
+    (folder := kept / "trino").mkdir()
+    with reserved_ports() as free_port:
+        trino = Trino(folder, s3.endpoint, free_port())
+        trino.start()
+        try:
+            trino.wait_until_ready(180)
+            for _ in range(READS):
+                for moment, found in seconds.items():
+                    questions = [question.format(moment) for question in QUESTIONS]
+                    found.append(_seconds(lambda of=questions: [*map(trino.rows, of)]))
+        finally:
+            trino.stop()
+    # Of the first half it compiles.
+    said = ", ".join(
+        f"{moment} {statistics.median(found[READS // 2 :]):.2f} s"
+        for moment, found in seconds.items()
+    )
+    click.echo(f"Trino reads silver and gold: {said}")
 
 
 def _seconds(work: Any) -> float:
@@ -142,7 +204,8 @@ def command(batches: int) -> None:
     with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as folder:
         project = copy_project(Path(folder) / "project")
         (project / f"models/gold/{MODELS[-1]}.sql").write_text(GOLD)
-        measure(project, batches)
+        measure(project, batches, Path(folder))
+        read_by_trino(project, Path(folder))
 
 
 def main(arguments: list[str] | None = None) -> int:

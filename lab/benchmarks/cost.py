@@ -107,6 +107,7 @@ class S3:
     """A server in this process that counts.
 
     Attributes:
+        endpoint: where it answers.
         counts: by ``kind_of``, and the ``bytes`` that it was sent.
         environment: of the commands whose lake it has.
     """
@@ -118,17 +119,18 @@ class S3:
             "127.0.0.1", 0, self._count, threaded=True, request_handler=Quiet
         )
         Thread(target=self._server.serve_forever, daemon=True).start()
-        endpoint = f"http://127.0.0.1:{self._server.server_port}"
+        self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         self.environment = {
             **{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
             **{"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"},
-            **{"AWS_ENDPOINT_URL": endpoint, "AWS_ENDPOINT_URL_S3": endpoint},
+            **{"AWS_ENDPOINT_URL": self.endpoint},
+            **{"AWS_ENDPOINT_URL_S3": self.endpoint},
             **{"LAKE_ROOT": f"s3a://{BUCKET}/lake"},
             **{"LAKE_JARS": ",".join(map(os.fspath, JARS))},
         }
         self._client = boto3.client(
             *("s3", "us-east-1"),
-            endpoint_url=endpoint,
+            endpoint_url=self.endpoint,
             aws_access_key_id="test",
             aws_secret_access_key="test",
         )
@@ -144,11 +146,16 @@ class S3:
     def land(self, tables: Tables, count: int, rows: int, op: str = "u") -> None:
         """Bring a batch's files to the bucket, as the sink does; not counted."""
         tables.change(count, rows, op)
-        for file in sorted(tables.landing.glob("*.json")):
-            key = f"landing/{file.name}"
-            self._client.put_object(Bucket=BUCKET, Key=key, Body=file.read_bytes())
+        self.put(tables.landing, "landing")
+        for file in tables.landing.glob("*.json"):
             file.unlink()
         self.counts.clear()
+
+    def put(self, folder: Path, prefix: str) -> None:
+        """Bring the files below a folder to the bucket."""
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            key = f"{prefix}/{file.relative_to(folder).as_posix()}"
+            self._client.put_object(Bucket=BUCKET, Key=key, Body=file.read_bytes())
 
     def stored_bytes(self) -> int:
         """Of the lake's objects."""

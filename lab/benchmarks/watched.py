@@ -21,6 +21,7 @@ SECONDS_BETWEEN_POLLS = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
 # In /proc: Java's or Python's name, and the most memory that it had.
 MEMORY = re.compile(r"Name:\s+(java|python3?)\s.*VmHWM:\s+(\d+) kB", re.DOTALL)
+RESIDENT = re.compile(r"VmRSS:\s+(\d+) kB")
 
 
 class Watched(NamedTuple):
@@ -65,6 +66,12 @@ class Session:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
                 self._cpu[folder.name] = (int(fields[11]) + int(fields[12])) / TICKS
         return sum(self._cpu.values())
+
+
+def resident_mib(process: int) -> int:
+    """The memory that a process has now."""
+    [kilobytes] = RESIDENT.findall(Path(f"/proc/{process}/status").read_text())
+    return int(kilobytes) >> 10
 
 
 def watched(

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from lab.stack import jars
+from lab.stack import jars, trino_server
 from lab.stack.mariadb import find_binary
 from lab.stack.northwind import NorthwindStack
 from lab.stack.postgres import PostgresServer, find_binaries
-from tests.support import trino_server
+from lab.stack.trino_server import Trino
 from tests.support.aws import JARS, Aws
 from tests.support.mariadb import MariaDBSource
 from tests.support.ports import free_port
 from tests.support.required import missing, required
-from tests.support.trino_server import Trino
 
 # No test loses the machine's power: what a process wrote survives its end. Commits still
 # wait for their write-ahead log, as logical decoding sends only what is written. When they
@@ -126,7 +125,7 @@ def trino(aws: Aws, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]
     """A Trino; skipped where the machine lacks what it needs, an error in CI."""
     with required():
         trino_server.fetch()
-    server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint)
+    server = Trino(tmp_path_factory.mktemp("trino"), aws.endpoint, free_port())
     server.start()
     server.wait_until_ready(180)
     yield server

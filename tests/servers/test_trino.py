@@ -23,13 +23,13 @@ from cdc_lakehouse.spark.settings import hudi_version
 from lab.demo.landing import land
 from lab.stack import jars
 from lab.stack.northwind import NorthwindStack
+from lab.stack.trino_server import Trino
 from tests.support.aws import Aws, rows
 from tests.support.commands import run
 from tests.support.lake import TOPICS_FILE
 from tests.support.project import PROJECT, expected_revenue, parsed
 from tests.support.source import GOLD, QUESTIONS, answers, gold_rows
 from tests.support.tables import SMALL_LAKE, Tables
-from tests.support.trino_server import Trino
 
 pytestmark = pytest.mark.timeout(900)
 

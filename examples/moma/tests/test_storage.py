@@ -15,6 +15,7 @@ from hudi import HudiReadOptions
 
 from cdc_lakehouse.errors import UserError
 from cdc_lakehouse.storage.tables import open_table
+from lab.stack.trino_server import Trino
 from tests.conftest import NewLake
 from tests.support.aws import Aws
 from tests.support.project import (
@@ -26,7 +27,6 @@ from tests.support.project import (
 )
 from tests.support.records import START_MS, Record, flattened, record
 from tests.support.small_project import SOURCES, small_project
-from tests.support.trino_server import Trino
 
 pytestmark = pytest.mark.thorough
 

