@@ -108,6 +108,10 @@ class Batches:
             while True:
                 yield self._written.get_nowait()
 
+    def has_ended(self) -> bool:
+        """Whether a batch has ended that ``ended`` has not yielded."""
+        return not self._written.empty()
+
     def create_missing(self) -> None:
         """Create every bronze table that is not there, empty."""
         self.bronze.create_missing(self.tables)

@@ -29,6 +29,9 @@ SELECTING_SHORT = ("-s", "-m")
 # Seconds from a failed build to the next try.
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
+# Seconds that a stream's next batch waits for a build, at most.
+LONGEST_HOLD = 10.0
+SECONDS_BETWEEN_LOOKS = 0.05
 
 
 class Build:
@@ -179,9 +182,28 @@ class FollowUp:
         self._is_due = True
         self._pause = FIRST_PAUSE
         self._retry_at = math.inf
+        self._building = Lock()
+
+    def hold(self) -> None:
+        """Wait until what was written is built, ten seconds at most.
+
+        Of an ingest that stays. Batches beside a build take its processors, and gold is
+        older for it (docs/decisions/0032-batches-wait-for-the-build.md).
+        """
+        if self._build is None or not self._is_continuous:
+            return
+        end = time.monotonic() + LONGEST_HOLD
+        while self._batches.has_ended() or self._building.locked():
+            if self._stop or time.monotonic() > end:
+                return
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def build_if_due(self) -> None:
         """Build if a batch has written events since the last call, or a retry is due."""
+        with self._building:
+            self._build_if_due()
+
+    def _build_if_due(self) -> None:
         came = False
         for written in self._batches.ended():
             came = came or written > 0

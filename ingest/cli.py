@@ -307,16 +307,21 @@ def kafka(
             batches, options.build, continuous=options.continuous, stop=stop
         )
         schemas = None if registry is None else Schemas(spark, registry)
-        query = stream.start(records, batches, schemas, stop, checkpoint, seconds)
+        query = stream.start(
+            records, batches, schemas, stop, checkpoint, seconds, follow_up.hold
+        )
 
         def follow() -> None:
             table_of = options.topics.tables
-            if progress := query.lastProgress:
+            progress = query.lastProgress
+            if progress:
                 waiting = set(topics) - stream.complete_topics(progress)
                 lacking = {table_of[topic] for topic in waiting}
                 complete = {table_of[topic] for topic in topics} - lacking
                 metrics.note_complete(complete, stream.last_batch(progress))
-            follow_up.build_if_due()
+            # Not before the first batch, which is reported when it is built.
+            if progress or batches.has_ended():
+                follow_up.build_if_due()
 
         is_done = stream.wait(query, stop, follow)
         # What goes on and on has done its work with the first batch.

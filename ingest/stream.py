@@ -68,6 +68,7 @@ def start(
     stop: StopRequest,
     checkpoint: str,
     seconds: float | None,
+    hold: Callable[[], None],
 ) -> StreamingQuery:
     """Start to write records to bronze.
 
@@ -78,6 +79,7 @@ def start(
         stop: after it, no further one begins.
         checkpoint: the folder or URL of the query's progress.
         seconds: between batches, or None to end when all that is there is written.
+        hold: returns when the next batch may begin, which then has all that came.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -89,6 +91,7 @@ def start(
         # The checkpoint must not go past what was left out.
         if batches.refused:
             raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
+        hold()
 
     writer = (
         records.writeStream.foreachBatch(write)
@@ -160,7 +163,7 @@ def wait(query: StreamingQuery, stop: StopRequest, between: Callable[[], None]) 
                 if not query.status["isTriggerActive"]:
                     query.stop()
                     return False
-            elif query.lastProgress is not None:
+            else:
                 between()
     except PySparkException as error:
         if StoppedError.__name__ not in str(error):

@@ -53,7 +53,7 @@ create table public.orders (
     order_id bigint generated always as identity primary key, customer_id text not null,
     ordered_on date not null, shipped_on date, freight numeric(12, 2) not null, note text
 );
-create function public.change(changes int) returns void language plpgsql as $$
+create function public.change(changes int, writer int) returns void language plpgsql as $$
 declare
     kind float8;
     newest bigint := (select max(order_id) from public.orders);
@@ -68,7 +68,8 @@ begin
         end if;
         loop
             -- Not in the where clause, which would draw again for each row of the table.
-            chosen := 2 + floor(random() * (newest - 1));
+            -- Each writer has its own, or two would wait for each other.
+            chosen := 2 + writer + {writers} * floor(random() * newest / {writers});
             if kind < 0.95 then
                 update public.orders set shipped_on = current_date, freight = random() * 100
                 where order_id = chosen;
@@ -193,7 +194,8 @@ class Shop:
             **{"LAKE_ROOT": str(self.lake)},
         }
         postgres.execute(f"create database {NAME}")
-        text = SOURCE.format(orders=orders, customers=max(91, orders // 100))
+        customers = max(91, orders // 100)
+        text = SOURCE.format(orders=orders, customers=customers, writers=WRITERS)
         postgres.execute(text, dbname=NAME)
         self._prepare("init", str(self.project))
         self._prepare("add", "public.orders", folder=self.project)
@@ -243,7 +245,9 @@ class Shop:
                 start_new_session=True,
             )
 
-    def write(self, rate: int, stop: threading.Event, counts: list[int]) -> None:
+    def write(
+        self, writer: int, rate: int, stop: threading.Event, counts: list[int]
+    ) -> None:
         """Change rows so many times a second, in transactions, and count the changes."""
         a_transaction = max(1, round(rate * SECONDS_A_TRANSACTION))
         due = time.monotonic()
@@ -251,7 +255,7 @@ class Shop:
             connection.autocommit = True
             with connection.cursor() as cursor:
                 while not stop.is_set():
-                    cursor.execute("select public.change(%s)", (a_transaction,))
+                    cursor.execute("select public.change(%s, %s)", (a_transaction, writer))
                     counts.append(a_transaction)
                     due += a_transaction / rate
                     stop.wait(max(0.0, due - time.monotonic()))
@@ -297,8 +301,8 @@ def measure(shop: Shop, rate: int, seconds: int) -> None:
         # The first load is not counted.
         wait_until(lambda: "gold" in reader.look(), SECONDS_TO_DRAIN, "gold has no table")
         until = time.monotonic() + seconds
-        for _ in range(WRITERS if rate else 0):
-            work = (rate // WRITERS, stop, counts)
+        for writer in range(WRITERS if rate else 0):
+            work = (writer, rate // WRITERS, stop, counts)
             threads.append(threading.Thread(target=shop.write, args=work))
         marking = threading.Thread(target=shop.mark, args=(seen, stop, until))
         for thread in [*threads, marking]:

@@ -2,8 +2,9 @@
 
 A PostgreSQL of its own has so many tables of one shape, which `init` and `add 'public.*'`
 declare; their events are files. Each step is `ingest files --then-build` in a process of
-its own; then a `dbt build`, and `ingest files --continuous --then-build`, which stays.
-Prints the seconds and the seconds of CPU of each step, and what it took a table.
+its own; then a `dbt build`, the ingest without a build, and `ingest files --continuous
+--then-build`, which stays. Prints the seconds and the seconds of CPU of each step, what it
+took a table, and the most memory of the processes that end.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -83,11 +84,18 @@ class Tables:
         return json.dumps({"key": {"id": row}, "value": value, "metadata": place})
 
 
-def show(tables: int, step: str, seconds: float, cpu_seconds: float) -> None:
+def show(
+    tables: int,
+    step: str,
+    seconds: float,
+    cpu_seconds: float,
+    peaks: Mapping[str, int] | None = None,
+) -> None:
     """Print what a step took with so many tables."""
+    memory = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted((peaks or {}).items()))
     click.echo(
         f"{tables:>6}  {step:<32} {seconds:>7.1f} s {cpu_seconds:>7.1f} s CPU"
-        f" {seconds / tables:>7.2f} s a table"
+        f" {seconds / tables:>7.2f} s a table  {memory}"
     )
 
 
@@ -119,22 +127,21 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
     tables = Tables(folder / "landing", count, rows)
     project, environment, added = declare(server, tables, folder)
     show(count, "add 'public.*'", added.seconds, added.cpu_seconds)
-    for step, changed, changed_rows, op in (
-        ("first load", count, rows, "r"),
-        ("nothing new", 0, 0, "u"),
-        ("one table changed", 1, min(10, rows), "u"),
-        ("all tables changed", count, min(10, rows), "u"),
+    ingest = ("cdc_lakehouse", "ingest", "files", str(tables.landing))
+    both, build = (*ingest, "--then-build"), ("dbt.cli.main", "--quiet", "build")
+    for step, words, changed, changed_rows, op in (
+        ("first load", both, count, rows, "r"),
+        ("nothing new", both, 0, 0, "u"),
+        ("one table changed", both, 1, min(10, rows), "u"),
+        ("all tables changed", both, count, min(10, rows), "u"),
+        ("dbt build, nothing new", build, 0, 0, "u"),
+        ("ingest alone, nothing new", ingest, 0, 0, "u"),
+        ("ingest alone, one table changed", ingest, 1, min(10, rows), "u"),
+        ("ingest alone, all tables changed", ingest, count, min(10, rows), "u"),
     ):
         tables.change(changed, changed_rows, op)
-        found = watched(
-            *("cdc_lakehouse", "ingest", "files", str(tables.landing), "--then-build"),
-            folder=project,
-            environment=environment,
-        )
-        show(count, step, found.seconds, found.cpu_seconds)
-    plain = ("dbt.cli.main", "--quiet", "build")
-    found = watched(*plain, folder=project, environment=environment)
-    show(count, "dbt build, nothing new", found.seconds, found.cpu_seconds)
+        found = watched(*words, folder=project, environment=environment)
+        show(count, step, found.seconds, found.cpu_seconds, found.peaks)
     with resident(project, str(tables.landing), environment) as built:
         for step, changed in (
             ("resident, nothing new", 0),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -27,7 +28,7 @@ from cdc_lakehouse.spark.lock import exclusive_lock
 from cdc_lakehouse.storage import built
 from cdc_lakehouse.storage.built import Built
 from cdc_lakehouse.storage.marks import MARKER_TABLE
-from ingest.build import Build
+from ingest.build import Build, FollowUp
 from ingest.status import lake_status
 from ingest.stream import complete_topics, last_batch
 from lab.stack.ports import reserved_ports
@@ -192,6 +193,36 @@ def test_only_what_has_news_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     project.refreshes.return_value = True
     assert selected(new()) == []
     assert glue.register.call_args.args == (project.manifest_file,)
+
+
+def test_next_batch_waits_for_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds at most; at no time where nothing is built, or all is to end."""
+    waiting, was_held = [5], []
+    batches, build = MagicMock(), MagicMock(is_whole=False)
+    batches.has_ended = lambda: bool(waiting)
+    batches.ended = lambda: [waiting.pop()]
+    follow_up = FollowUp(batches, build, continuous=True)
+    held = Thread(target=follow_up.hold)
+
+    def run(_: object) -> int:
+        held.join(0.3)
+        was_held.append(held.is_alive())
+        return 0
+
+    build.run = run
+    held.start()
+    follow_up.build_if_due()
+    held.join(5)
+    assert (was_held, held.is_alive()) == ([True], False)
+
+    waiting.append(5)  # and nobody builds
+    others: list[dict[str, Any]] = [{"build": None}, {"continuous": False}, {"stop": True}]
+    for other in others:
+        words: dict[str, Any] = {"build": build, "continuous": True} | other
+        FollowUp(batches, **words).hold()
+    monkeypatch.setattr("ingest.build.LONGEST_HOLD", 0.1)
+    follow_up.hold()
+    assert waiting == [5]
 
 
 def test_project_is_parsed_again_when_a_file_changes(tmp_path: Path) -> None:
