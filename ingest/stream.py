@@ -91,7 +91,9 @@ def start(
         # The checkpoint must not go past what was left out.
         if batches.refused:
             raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
-        hold()
+        # Of what comes meanwhile nobody knows yet, as of the next batch.
+        with metrics.batch(number + 1):
+            hold()
 
     writer = (
         records.writeStream.foreachBatch(write)

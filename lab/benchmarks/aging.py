@@ -135,7 +135,6 @@ def read_by_trino(project: Path, kept: Path) -> None:
         root = {"LAKE_ROOT": f"s3a://{BUCKET}/{moment}"}
         glue = ("cdc_lakehouse", "glue", "--prefix", moment)
         watched(*glue, folder=project, environment=root)
-    trino_server.fetch()
     logging.getLogger("trino").setLevel(logging.WARNING)  # it is asked until it answers
     seconds: dict[str, list[float]] = {moment: [] for moment in MOMENTS}
     (folder := kept / "trino").mkdir()
@@ -201,6 +200,7 @@ def show(
 @version
 @click.option("--batches", type=click.IntRange(min=PARTS * BUILD_EVERY), default=3_000)
 def command(batches: int) -> None:
+    trino_server.fetch()
     with tempfile.TemporaryDirectory(prefix="cdc-lakehouse-") as folder:
         project = copy_project(Path(folder) / "project")
         (project / f"models/gold/{MODELS[-1]}.sql").write_text(GOLD)

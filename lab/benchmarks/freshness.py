@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -322,9 +322,12 @@ def measure(shop: Shop, rate: int, seconds: int) -> None:
         stop.set()
         for thread in threads:
             thread.join()
-        differing = _settled(shop)
-        os.killpg(ingest.pid, signal.SIGKILL)
-        ingest.wait()
+        try:
+            differing = _settled(shop)
+        finally:
+            with suppress(ProcessLookupError):  # it has ended
+                os.killpg(ingest.pid, signal.SIGKILL)
+            ingest.wait()
     show(shop, seen, sum(counts) / seconds, differing)
     peaks = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted(session.peaks.items()))
     click.echo(f"   at most {peaks}; CPU {busy:.0%} of a core")
