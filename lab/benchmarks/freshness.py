@@ -26,6 +26,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -260,13 +261,13 @@ class Shop:
                     due += a_transaction / rate
                     stop.wait(max(0.0, due - time.monotonic()))
 
-    def mark(self, seen: Seen, stop: threading.Event, until: float) -> None:
-        """Commit markers at random moments."""
-        draw = random.Random(5)
+    def mark(self, seen: Seen, pause: float, stop: threading.Event, until: float) -> None:
+        """Commit markers at random moments, so many seconds apart on average."""
+        draw = partial(random.Random(5).uniform, 0.5 * pause, 1.5 * pause)
         with closing(self.stack.postgres.connect(dbname=NAME)) as connection:
             connection.autocommit = True
             with connection.cursor() as cursor:
-                while not stop.wait(draw.uniform(1, 3)) and time.monotonic() < until:
+                while not stop.wait(draw()) and time.monotonic() < until:
                     marker = len(seen.committed) + 1
                     statement = "update public.orders set freight = %s where order_id = 1"
                     cursor.execute(statement, (marker,))
@@ -290,7 +291,7 @@ class Shop:
         return len(source.items() ^ silver.items()) + len(answers.items() ^ gold.items())
 
 
-def measure(shop: Shop, rate: int, seconds: int) -> None:
+def measure(shop: Shop, rate: int, seconds: int, pause: float) -> None:
     """Print what a load of some changes a second does for some time."""
     seen, reader, stop = Seen(), Reader(shop.lake), threading.Event()
     counts: list[int] = []
@@ -304,7 +305,7 @@ def measure(shop: Shop, rate: int, seconds: int) -> None:
         for writer in range(WRITERS if rate else 0):
             work = (writer, rate // WRITERS, stop, counts)
             threads.append(threading.Thread(target=shop.write, args=work))
-        marking = threading.Thread(target=shop.mark, args=(seen, stop, until))
+        marking = threading.Thread(target=shop.mark, args=(seen, pause, stop, until))
         for thread in [*threads, marking]:
             thread.start()
         while marking.is_alive() or len(seen.seen["gold"]) < len(seen.committed):
@@ -370,13 +371,14 @@ def show(shop: Shop, seen: Seen, rate: float, differing: int) -> None:
 @click.option("--rate", default=100, help="Changes a second; 0 for markers alone.")
 @click.option("--orders", default=1_000, help="Of the table in the beginning.")
 @click.option("--seconds", default=600, help="Of the load.")
-def command(rate: int, orders: int, seconds: int) -> None:
+@click.option("--pause", default=2.0, help="Seconds between two markers, on average.")
+def command(rate: int, orders: int, seconds: int, pause: float) -> None:
     folder = Path(tempfile.mkdtemp(prefix="cdc-lakehouse-"))
     folder.chmod(0o755)
     stack = NorthwindStack(folder)
     try:
         stack.start()
-        measure(Shop(stack, folder, orders), rate, seconds)
+        measure(Shop(stack, folder, orders), rate, seconds, pause)
     finally:
         stack.remove()
         shutil.rmtree(folder, ignore_errors=True)
