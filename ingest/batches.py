@@ -109,7 +109,7 @@ class Batches:
                 yield self._written.get_nowait()
 
     def has_ended(self) -> bool:
-        """Whether a batch has ended that ``ended`` has not yielded."""
+        """Whether ``ended`` has a batch to yield."""
         return not self._written.empty()
 
     def create_missing(self) -> None:

@@ -30,7 +30,7 @@ SELECTING_SHORT = ("-s", "-m")
 FIRST_PAUSE = 10.0
 LONGEST_PAUSE = 300.0
 # Seconds that a stream's next batch waits for a build, at most.
-LONGEST_HOLD = 10.0
+LONGEST_WAIT = 10.0
 SECONDS_BETWEEN_LOOKS = 0.05
 
 
@@ -184,15 +184,15 @@ class FollowUp:
         self._retry_at = math.inf
         self._building = Lock()
 
-    def hold(self) -> None:
-        """Wait until what was written is built, ten seconds at most.
+    def wait_for_build(self) -> None:
+        """Wait until the batches that have ended are built, ten seconds at most.
 
-        Of an ingest that stays. Batches beside a build take its processors, and gold is
-        older for it (docs/decisions/0032-batches-wait-for-the-build.md).
+        A once-only ingest does not wait. A batch that runs beside a build delays gold
+        (docs/decisions/0032-batches-wait-for-the-build.md).
         """
         if self._build is None or not self._is_continuous:
             return
-        end = time.monotonic() + LONGEST_HOLD
+        end = time.monotonic() + LONGEST_WAIT
         while self._batches.has_ended() or self._building.locked():
             if self._stop or time.monotonic() > end:
                 return

@@ -308,7 +308,7 @@ def kafka(
         )
         schemas = None if registry is None else Schemas(spark, registry)
         query = stream.start(
-            records, batches, schemas, stop, checkpoint, seconds, follow_up.hold
+            records, batches, schemas, stop, checkpoint, seconds, follow_up.wait_for_build
         )
 
         def follow() -> None:
@@ -319,7 +319,7 @@ def kafka(
                 lacking = {table_of[topic] for topic in waiting}
                 complete = {table_of[topic] for topic in topics} - lacking
                 metrics.note_complete(complete, stream.last_batch(progress))
-            # Not before the first batch, which is reported when it is built.
+            # Not before the first batch. Spark reports its progress after its build.
             if progress or batches.has_ended():
                 follow_up.build_if_due()
 

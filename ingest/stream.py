@@ -68,7 +68,7 @@ def start(
     stop: StopRequest,
     checkpoint: str,
     seconds: float | None,
-    hold: Callable[[], None],
+    wait_for_build: Callable[[], None],
 ) -> StreamingQuery:
     """Start to write records to bronze.
 
@@ -79,7 +79,7 @@ def start(
         stop: after it, no further one begins.
         checkpoint: the folder or URL of the query's progress.
         seconds: between batches, or None to end when all that is there is written.
-        hold: returns when the next batch may begin, which then has all that came.
+        wait_for_build: called after each batch; returns when the next one may begin.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -91,9 +91,9 @@ def start(
         # The checkpoint must not go past what was left out.
         if batches.refused:
             raise UserError(f"nothing more is read: {', '.join(batches.refused)} must wait")
-        # Of what comes meanwhile nobody knows yet, as of the next batch.
+        # Records that arrive during the wait are in the next batch: the lag counts it.
         with metrics.batch(number + 1):
-            hold()
+            wait_for_build()
 
     writer = (
         records.writeStream.foreachBatch(write)

@@ -30,7 +30,7 @@ from cdc_lakehouse.serving.gold import find_table
 from cdc_lakehouse.storage.tables import read_columns
 from lab.benchmarks.cost import BUCKET, S3
 from lab.benchmarks.increments import copy_project
-from lab.benchmarks.watched import resident_mib, watched
+from lab.benchmarks.watched import memory_text, resident_mib, watched
 from lab.stack import trino_server
 from lab.stack.ports import reserved_ports
 from lab.stack.trino_server import Trino
@@ -115,11 +115,9 @@ def measure(project: Path, batches: int, kept: Path) -> None:
         if (number + 1) % a_part == 0:
             last = -(a_part // BUILD_EVERY)
             show(lake, number + 1, appends[-a_part:], builds[last:], reads[last:])
-            java = resident_mib(gateway.proc.pid)
-            click.echo(
-                f"       memory: java {java:,} MiB, python"
-                f" {resident_mib(os.getpid()):,} MiB"
-            )
+            processes = {"java": gateway.proc.pid, "python": os.getpid()}
+            memory = {name: resident_mib(pid) for name, pid in processes.items()}
+            click.echo(f"       memory: {memory_text(memory)}")
         if number + 1 in (a_part, batches):
             moment = MOMENTS[number + 1 == batches]
             shutil.copytree(lake / "warehouse", kept / moment / "warehouse")

@@ -34,6 +34,7 @@ from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.errors import UserError
 from lab.benchmarks.tables import Tables, declare, resident, source
 from lab.benchmarks.watched import watched
+from lab.stack.s3 import upload
 
 BUCKET = "lake"
 LANDING = f"s3a://{BUCKET}/landing"
@@ -153,9 +154,7 @@ class S3:
 
     def put(self, folder: Path, prefix: str) -> None:
         """Bring the files below a folder to the bucket."""
-        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-            key = f"{prefix}/{file.relative_to(folder).as_posix()}"
-            self._client.put_object(Bucket=BUCKET, Key=key, Body=file.read_bytes())
+        upload(self._client, folder, BUCKET, prefix)
 
     def stored_bytes(self) -> int:
         """Of the lake's objects."""

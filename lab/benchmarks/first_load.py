@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from lab.benchmarks.watched import watched
+from lab.benchmarks.watched import memory_text, watched
 
 EVENTS_A_FILE = 100_000
 LINE = (
@@ -54,7 +54,7 @@ def timed(name: str, *command: str, **environment: str) -> float:
         UserError: it failed.
     """
     found = watched(*command, environment=environment)
-    memory = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted(found.peaks.items()))
+    memory = memory_text(found.peaks)
     click.echo(f"{name}: {found.seconds:,.0f} s; at most {memory}")
     said = found.said.strip().splitlines()
     click.echo(f"   {said[-1] if said else ''}")

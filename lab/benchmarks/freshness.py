@@ -36,7 +36,7 @@ from hudi import HudiQueryType, HudiReadOptions
 from cdc_lakehouse.command import STYLE, run, version
 from cdc_lakehouse.serving.gold import find_table
 from cdc_lakehouse.storage.tables import read_columns
-from lab.benchmarks.watched import Session, watched
+from lab.benchmarks.watched import Session, memory_text, watched
 from lab.northwind.checks import REPLICATION_ROLE
 from lab.stack.connect import SECRETS_FOLDER
 from lab.stack.northwind import NorthwindStack
@@ -330,8 +330,7 @@ def measure(shop: Shop, rate: int, seconds: int, pause: float) -> None:
                 os.killpg(ingest.pid, signal.SIGKILL)
             ingest.wait()
     show(shop, seen, sum(counts) / seconds, differing)
-    peaks = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted(session.peaks.items()))
-    click.echo(f"   at most {peaks}; CPU {busy:.0%} of a core")
+    click.echo(f"   at most {memory_text(session.peaks)}; CPU {busy:.0%} of a core")
 
 
 def _settled(shop: Shop) -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 import click
 
 from cdc_lakehouse.command import STYLE, run, version
-from lab.benchmarks.watched import Session, Watched, watched
+from lab.benchmarks.watched import Session, Watched, memory_text, watched
 from lab.stack.ports import reserved_ports
 from lab.stack.postgres import SUPERUSER, PostgresServer
 
@@ -33,7 +33,6 @@ TABLE = (
     "create table public.table_{0:03d} (id int primary key, name text not null,"
     " amount numeric(12, 2), changed timestamp, is_active boolean)"
 )
-Words = tuple[str, ...]
 BEGIN = 1_795_227_000_000
 FIRST_LSN = 50_000_000
 
@@ -90,13 +89,12 @@ def show(
     step: str,
     seconds: float,
     cpu_seconds: float,
-    peaks: Mapping[str, int] | None = None,
+    peaks: Mapping[str, int],
 ) -> None:
     """Print what a step took with so many tables."""
-    memory = ", ".join(f"{of} {peak:,} MiB" for of, peak in sorted((peaks or {}).items()))
     click.echo(
         f"{tables:>6}  {step:<32} {seconds:>7.1f} s {cpu_seconds:>7.1f} s CPU"
-        f" {seconds / tables:>7.2f} s a table  {memory}"
+        f" {seconds / tables:>7.2f} s a table  {memory_text(peaks)}"
     )
 
 
@@ -127,24 +125,23 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
     """Take all steps with so many tables."""
     tables = Tables(folder / "landing", count, rows)
     project, environment, added = declare(server, tables, folder)
-    show(count, "add 'public.*'", added.seconds, added.cpu_seconds)
+    show(count, "add 'public.*'", added.seconds, added.cpu_seconds, added.peaks)
     ingest = ("cdc_lakehouse", "ingest", "files", str(tables.landing))
-    both, build = (*ingest, "--then-build"), ("dbt.cli.main", "--quiet", "build")
+    both, dbt, few = (*ingest, "--then-build"), ("dbt.cli.main", "--quiet"), min(10, rows)
 
-    def take(step: str, words: Words, changed: int, of_each: int, op: str = "u") -> None:
+    def measure_step(
+        step: str, words: tuple[str, ...], changed: int, of_each: int = few, op: str = "u"
+    ) -> None:
         tables.change(changed, of_each, op)
         found = watched(*words, folder=project, environment=environment)
         show(count, step, found.seconds, found.cpu_seconds, found.peaks)
 
-    for step, words, changed, changed_rows, op in (
-        ("first load", both, count, rows, "r"),
-        ("nothing new", both, 0, 0, "u"),
-        ("one table changed", both, 1, min(10, rows), "u"),
-        ("all tables changed", both, count, min(10, rows), "u"),
-        ("dbt build, nothing new", build, 0, 0, "u"),
-        ("dbt run, nothing new", ("dbt.cli.main", "--quiet", "run"), 0, 0, "u"),
-    ):
-        take(step, words, changed, changed_rows, op)
+    measure_step("first load", both, count, rows, "r")
+    measure_step("nothing new", both, 0)
+    measure_step("one table changed", both, 1)
+    measure_step("all tables changed", both, count)
+    measure_step("dbt build, nothing new", (*dbt, "build"), 0)
+    measure_step("dbt run, nothing new", (*dbt, "run"), 0)
     with resident(project, str(tables.landing), environment) as built:
         for step, changed in (
             ("resident, nothing new", 0),
@@ -153,15 +150,12 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
             ("resident, all tables changed", count),
             ("resident, all tables changed", count),
         ):
-            tables.change(changed, min(10, rows))
-            show(count, step, *next(built))
+            tables.change(changed, few)
+            show(count, step, *next(built), {})
     # The last, as nothing builds what they leave in bronze.
-    for step, changed in (
-        ("ingest alone, nothing new", 0),
-        ("ingest alone, one table changed", 1),
-        ("ingest alone, all tables changed", count),
-    ):
-        take(step, ingest, changed, min(10, rows))
+    measure_step("ingest alone, nothing new", ingest, 0)
+    measure_step("ingest alone, one table changed", ingest, 1)
+    measure_step("ingest alone, all tables changed", ingest, count)
 
 
 @contextmanager

@@ -74,6 +74,11 @@ def resident_mib(process: int) -> int:
     return int(kilobytes) >> 10
 
 
+def memory_text(mebibytes: Mapping[str, int]) -> str:
+    """The memory of each program, as a text."""
+    return ", ".join(f"{name} {size:,} MiB" for name, size in sorted(mebibytes.items()))
+
+
 def watched(
     *command: str, folder: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Watched:

@@ -10,6 +10,7 @@ import requests
 from moto.server import ThreadedMotoServer
 
 from cdc_lakehouse.storage.tables import open_table, read_columns
+from lab.stack.s3 import upload
 from tests.support.commands import run
 from tests.support.project import PROJECT
 from tests.support.records import Row
@@ -58,11 +59,7 @@ class Aws:
 
     def upload(self, folder: Path, bucket: str, prefix: str) -> None:
         """Put the files of a folder below a prefix."""
-        client = self.client("s3")
-        for file in sorted(folder.rglob("*")):
-            if file.is_file():
-                key = f"{prefix}/{file.relative_to(folder).as_posix()}"
-                client.put_object(Bucket=bucket, Key=key, Body=file.read_bytes())
+        upload(self.client("s3"), folder, bucket, prefix)
 
     def serve(self, tables: Tables, manifest: Path, name: str) -> None:
         """Put a lake's tables to S3 as they are, and into Glue as ``<name>_<layer>``."""

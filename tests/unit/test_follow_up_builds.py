@@ -202,7 +202,7 @@ def test_next_batch_waits_for_the_build(monkeypatch: pytest.MonkeyPatch) -> None
     batches.has_ended = lambda: bool(waiting)
     batches.ended = lambda: [waiting.pop()]
     follow_up = FollowUp(batches, build, continuous=True)
-    held = Thread(target=follow_up.hold)
+    held = Thread(target=follow_up.wait_for_build)
 
     def run(_: object) -> int:
         held.join(0.3)
@@ -219,9 +219,9 @@ def test_next_batch_waits_for_the_build(monkeypatch: pytest.MonkeyPatch) -> None
     others: list[dict[str, Any]] = [{"build": None}, {"continuous": False}, {"stop": True}]
     for other in others:
         words: dict[str, Any] = {"build": build, "continuous": True} | other
-        FollowUp(batches, **words).hold()
-    monkeypatch.setattr("ingest.build.LONGEST_HOLD", 0.1)
-    follow_up.hold()
+        FollowUp(batches, **words).wait_for_build()
+    monkeypatch.setattr("ingest.build.LONGEST_WAIT", 0.1)
+    follow_up.wait_for_build()
     assert waiting == [5]
 
 
