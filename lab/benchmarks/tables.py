@@ -121,8 +121,10 @@ def declare(
     return project, environment, added
 
 
-def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None:
-    """Take all steps with so many tables."""
+def measure(
+    server: PostgresServer, folder: Path, count: int, rows: int, *, has_builds: bool
+) -> None:
+    """Take all steps with so many tables, or those of the ingest alone."""
     tables = Tables(folder / "landing", count, rows)
     project, environment, added = declare(server, tables, folder)
     show(count, "add 'public.*'", added.seconds, added.cpu_seconds, added.peaks)
@@ -136,26 +138,30 @@ def measure(server: PostgresServer, folder: Path, count: int, rows: int) -> None
         found = watched(*words, folder=project, environment=environment)
         show(count, step, found.seconds, found.cpu_seconds, found.peaks)
 
-    measure_step("first load", both, count, rows, "r")
-    measure_step("nothing new", both, 0)
-    measure_step("one table changed", both, 1)
-    measure_step("all tables changed", both, count)
-    measure_step("dbt build, nothing new", (*dbt, "build"), 0)
-    measure_step("dbt run, nothing new", (*dbt, "run"), 0)
-    with resident(project, str(tables.landing), environment) as built:
-        for step, changed in (
-            ("resident, nothing new", 0),
-            ("resident, one table changed", 1),
-            ("resident, one table changed", 1),
-            ("resident, all tables changed", count),
-            ("resident, all tables changed", count),
-        ):
-            tables.change(changed, few)
-            show(count, step, *next(built), {})
+    def measure_increments(of: str, words: tuple[str, ...]) -> None:
+        measure_step(f"{of}nothing new", words, 0)
+        measure_step(f"{of}one table changed", words, 1)
+        measure_step(f"{of}all tables changed", words, count)
+
+    if has_builds:
+        measure_step("first load", both, count, rows, "r")
+        measure_increments("", both)
+        measure_step("dbt build, nothing new", (*dbt, "build"), 0)
+        measure_step("dbt run, nothing new", (*dbt, "run"), 0)
+        with resident(project, str(tables.landing), environment) as built:
+            for step, changed in (
+                ("resident, nothing new", 0),
+                ("resident, one table changed", 1),
+                ("resident, one table changed", 1),
+                ("resident, all tables changed", count),
+                ("resident, all tables changed", count),
+            ):
+                tables.change(changed, few)
+                show(count, step, *next(built), {})
+    else:
+        measure_step("ingest alone, first load", ingest, count, rows, "r")
     # The last, as nothing builds what they leave in bronze.
-    measure_step("ingest alone, nothing new", ingest, 0)
-    measure_step("ingest alone, one table changed", ingest, 1)
-    measure_step("ingest alone, all tables changed", ingest, count)
+    measure_increments("ingest alone, ", ingest)
 
 
 @contextmanager
@@ -217,12 +223,13 @@ def source() -> Iterator[tuple[PostgresServer, Path]]:
     "--tables", default="3,10,50,200", metavar="COUNTS", help="How many, in turn."
 )
 @click.option("--rows", type=click.IntRange(min=1), default=200, help="Of each table.")
-def command(tables: str, rows: int) -> None:
+@click.option("--build/--no-build", default=True, help="Or the ingest alone.")
+def command(tables: str, rows: int, build: bool) -> None:
     with source() as (server, folder):
         for count in map(int, tables.split(",")):
             own = folder / str(count)
             own.mkdir()
-            measure(server, own, count, rows)
+            measure(server, own, count, rows, has_builds=build)
             shutil.rmtree(own, ignore_errors=True)
 
 
