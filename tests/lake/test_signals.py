@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cdc_lakehouse.spark.lock import exclusive_lock
+from ingest.files import LEDGER
 from tests.conftest import NewLake
 from tests.support.commands import start
 from tests.support.crash_images import BATCHES
@@ -181,6 +182,30 @@ def test_ingest_that_is_stopped_completes_its_batch(
     said = "read 4 records, wrote 3 events, rejected 1, skipped 0"
     assert command.ended() == (143, said)
     assert landed.ingest().counts == (3, 3, 0, 0)
+
+
+@pytest.mark.thorough
+def test_ingest_that_stays_outlives_a_sleep_of_the_machine(
+    landed: Lake, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would end itself after two minutes and ten; here after seconds."""
+    settings = {"network.timeout": "4s", "network.timeoutInterval": "1s"}
+    settings |= {"executor.heartbeatInterval": "1s", "executor.heartbeat.maxFailures": "4"}
+    lines = [f"spark.{name} {value}\n" for name, value in settings.items()]
+    (tmp_path / "spark-defaults.conf").write_text("".join(lines), encoding="utf-8")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    options = ("--topics", landed.topics, "--continuous")
+    command = run(landed.root, "ingest", "files", landed.landing, *options)
+    ledger = landed.root / LEDGER
+    command.wait_until(lambda: len([*ledger.glob("*.json")]) == 1)
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in command.pids():
+            os.kill(pid, number)
+        time.sleep(8)
+    landed.land(BATCHES[1])
+    command.wait_until(lambda: len([*ledger.glob("*.json")]) == 2)
+    command.process.send_signal(signal.SIGTERM)
+    assert command.ended()[0] == 0
 
 
 @pytest.mark.thorough
