@@ -41,7 +41,6 @@ LANDING = f"s3a://{BUCKET}/landing"
 JARS = sorted(Path(sys.prefix, "s3/jars").glob("*.jar"))
 SECONDS_A_MONTH = 30 * 86_400
 CHANGES = 10
-RUNS = 3
 IDLE_SECONDS = 60.0
 
 
@@ -188,13 +187,16 @@ def show(name: str, minutes: float, found: Found, workers: float, requests: floa
     )
 
 
-def measure(schedules: dict[int, int], count: int, rows: int, prices: Prices) -> None:
+def measure(
+    schedules: dict[int, int], count: int, rows: int, batches: int, prices: Prices
+) -> None:
     """Print what each schedule costs, by runs that end and by an ingest that stays.
 
     Args:
         schedules: of the minutes between two builds how many tables change in them.
         count: of tables.
         rows: of each.
+        batches: of each schedule, whose medians are printed.
         prices: of what it takes.
     """
     s3 = S3()
@@ -213,7 +215,7 @@ def measure(schedules: dict[int, int], count: int, rows: int, prices: Prices) ->
         once = prices.of_workers(first.seconds), prices.of_requests(first.counts)
         show("first load, once", 0, first, *once)
         for minutes, changed in schedules.items():
-            found = typical([taken(changed, CHANGES) for _ in range(RUNS)])
+            found = typical([taken(changed, CHANGES) for _ in range(batches)])
             runs = SECONDS_A_MONTH / (minutes * 60)
             show(
                 f"a run that ends, {changed} tables",
@@ -226,12 +228,12 @@ def measure(schedules: dict[int, int], count: int, rows: int, prices: Prices) ->
             s3.land(tables, 1, CHANGES)
             next(built)  # which has the start, too
             for minutes, changed in schedules.items():
-                batches = []
-                for _ in range(RUNS):
+                taken_by_it = []
+                for _ in range(batches):
                     s3.land(tables, changed, CHANGES)
                     seconds, cpu = next(built)
-                    batches.append(Found(seconds, cpu, Counter(s3.counts)))
-                found = typical(batches)
+                    taken_by_it.append(Found(seconds, cpu, Counter(s3.counts)))
+                found = typical(taken_by_it)
                 s3.counts.clear()
                 time.sleep(IDLE_SECONDS)
                 idle = prices.of_requests(s3.counts) * SECONDS_A_MONTH / IDLE_SECONDS
@@ -250,17 +252,18 @@ def measure(schedules: dict[int, int], count: int, rows: int, prices: Prices) ->
 @version
 @click.option("--tables", type=click.IntRange(min=1), default=50)
 @click.option("--rows", type=click.IntRange(min=CHANGES), default=200, help="Of each.")
-@click.option("--vcpu-hour", default=0.052624, help="EMR Serverless, x86, us-east-1.")
+@click.option("--batches", default=3, help="Of each schedule; medians are printed.")
+@click.option("--vcpu-hour", default=0.052624, help="EMR Serverless, x86, on demand.")
 @click.option("--gb-hour", default=0.0057785, help="The same, of memory.")
 @click.option("--writes", default=0.005, help="S3: a thousand PUT, COPY, POST and LIST.")
 @click.option("--reads", default=0.0004, help="S3: a thousand GET and HEAD.")
 @click.option("--vcpus", default=8.0, help="Of the workers: a driver and an executor.")
 @click.option("--gigabytes", default=32.0, help="Of their memory.")
-def command(tables: int, rows: int, **prices: float) -> None:
+def command(tables: int, rows: int, batches: int, **prices: float) -> None:
     if not JARS:
         raise UserError("Hadoop's S3 file system is not there: run make s3")
     schedules = {1: -(-tables // 5), 5: -(-tables // 2), 60: tables}
-    measure(schedules, tables, rows, Prices(**prices))
+    measure(schedules, tables, rows, batches, Prices(**prices))
 
 
 def main(arguments: list[str] | None = None) -> int:
