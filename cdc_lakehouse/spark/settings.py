@@ -104,8 +104,9 @@ def embedded_settings() -> dict[str, str]:
         **lake_settings(),
         "spark.master": os.environ.get("SPARK_MASTER", "local[*]"),
         "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY", "2g"),
-        # Spark counts how long it has not heard of itself by the clock: where the machine
-        # slept for two minutes, or its clock was set ahead, it ends itself after ten more.
+        # The driver times heartbeats of executors by the system clock. The executor in its
+        # own process is lost where the machine sleeps for two minutes, or the clock is set
+        # ahead, and ends the process ten minutes later.
         "spark.storage.blockManagerHeartbeatTimeoutMs": "36500d",
         # On the class path, not in `spark.jars`, so that the JVM's class-data archive
         # covers them.
