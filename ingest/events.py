@@ -131,7 +131,7 @@ def _is_of_another_table(topics: Topics, carried: dict[str, str]) -> Column:
     ending = F.concat(F.lit("."), _alike("table_name"))
     is_named = F.col("topic").endswith(F.concat(F.lit("."), F.col("table_name")))
     is_named = is_named | _alike("topic").endswith(ending)
-    # In this order, as the pattern is the slow one, and an event that is named needs none.
+    # The slow pattern is last: most events name the table that their topic does.
     is_other = ~is_named & F.col("topic").like("%.%.%")
     for topic, names in topics.source_tables.items():
         patterns = [".*".join(map(re.escape, name.split("*"))) for name in names]
