@@ -227,13 +227,13 @@ def measure(
         with resident(project, LANDING, environment) as built:
             s3.land(tables, 1, CHANGES)
             next(built)  # which has the start, too
+
+            def built_of(changed: int) -> Found:
+                s3.land(tables, changed, CHANGES)
+                return Found(*next(built), Counter(s3.counts))
+
             for minutes, changed in schedules.items():
-                taken_by_it = []
-                for _ in range(batches):
-                    s3.land(tables, changed, CHANGES)
-                    seconds, cpu = next(built)
-                    taken_by_it.append(Found(seconds, cpu, Counter(s3.counts)))
-                found = typical(taken_by_it)
+                found = typical([built_of(changed) for _ in range(batches)])
                 s3.counts.clear()
                 time.sleep(IDLE_SECONDS)
                 idle = prices.of_requests(s3.counts) * SECONDS_A_MONTH / IDLE_SECONDS
@@ -252,7 +252,9 @@ def measure(
 @version
 @click.option("--tables", type=click.IntRange(min=1), default=50)
 @click.option("--rows", type=click.IntRange(min=CHANGES), default=200, help="Of each.")
-@click.option("--batches", default=3, help="Of each schedule; medians are printed.")
+@click.option(
+    "--batches", type=click.IntRange(min=1), default=3, help="Of each; medians are printed."
+)
 @click.option("--vcpu-hour", default=0.052624, help="EMR Serverless, x86, on demand.")
 @click.option("--gb-hour", default=0.0057785, help="The same, of memory.")
 @click.option("--writes", default=0.005, help="S3: a thousand PUT, COPY, POST and LIST.")
