@@ -1,7 +1,7 @@
 {# What the row of each key was after each of its versions, in their order (docs/decisions/0001, 0027). #}
 {% macro row_states(events, table, stored=none) -%}
 {%- set key, is_silver = '`' ~ table['key'] ~ '`', not table['is_history'] -%}
-{#- of the states before the last one: histories and rows that inherit values read them -#}
+{#- of the states before the last one: histories and rows that inherit values read them (the last one has no read that overtakes) -#}
 {%- set has_states, is_change = 'wanted' in table or not is_silver, "__cdc_part = 0 and op <> 'r'" -%}
 {%- set streamed = "case when op = 'r' then position_before_read when __cdc_part >= -1 then source_position end" -%}
 {#- of a column that a stored row carries, its own position is not known -#}
@@ -93,19 +93,16 @@ followed as (
             case when __cdc_position is not null then named_struct('epoch', source_epoch, 'position', __cdc_position) end
         ) over from_here_on).position end as __cdc_from_position,
         {%- endif %}
-        {%- for column in table['unchanged'] %}
-        min(case
-            when {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}')) then changed_at
-        end) over from_here_on as __cdc_next_{{ loop.index }}_at,
+        {%- for column in table['unchanged'] if has_states %}
+        min(case when {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}'))
+            then changed_at end) over from_here_on as __cdc_next_{{ loop.index }}_at,
         {%- endfor %}
-        coalesce(
+        {% if has_states %}coalesce(
             __cdc_part = 0 and op = 'r' and source_position is not null
-            and min(case when {{ is_change }} then changed_at end) over from_here_on <= changed_at
-            and (
-                lead(source_epoch) over backwards = source_epoch
-                or last_value(case when {{ is_change }} then op end, true) over from_here_on = 'c'
+            and min(case when {{ is_change }} then changed_at end) over from_here_on <= changed_at and (
+                lead(source_epoch) over backwards = source_epoch or last_value(case when {{ is_change }} then op end, true) over from_here_on = 'c'
             ), false
-        ) as __cdc_overtakes,
+        ) as __cdc_overtakes,{% endif %}
         row_number() over backwards as __cdc_number, first_value(__cdc_part = 0 and size(unavailable_columns) = 0) over from_here_on as __cdc_is_whole
     from placed
     window
@@ -118,9 +115,8 @@ select
     {%- for column in table['unchanged'] %}
     {%- set is_known = "not array_contains(unavailable_columns, '" ~ column ~ "')" %}
     max(case
-        when
-            {{ 'not __cdc_is_whole and ' if not has_states }}({{ is_known }} or op in ('c', 'd', 'r'))
-            and not (__cdc_overtakes and coalesce(__cdc_next_{{ loop.index }}_at <= changed_at, false))
+        when {{ 'not __cdc_is_whole and ' if not has_states }}({{ is_known }} or op in ('c', 'd', 'r'))
+            {{- ' and not (__cdc_overtakes and coalesce(__cdc_next_%s_at <= changed_at, false))' % loop.index if has_states }}
             then named_struct('sequence', __cdc_sequence, 'is_known', {{ is_known }}, 'part', __cdc_part, 'value', `{{ column }}`)
     end) over {{ 'so_far' if has_states else 'of_key' }} as __cdc_value_{{ loop.index }},
     {%- endfor %}
@@ -131,7 +127,7 @@ select
     {%- endif %}
     __cdc_number = min(case when __cdc_part <> -1 then __cdc_number end) over of_key as __cdc_is_last,
     {%- if is_silver %}
-    collect_set(fields) over of_key as __cdc_fields,
+    collect_set(case when size(fields) > 0 then fields end) over of_key as __cdc_fields,
     {%- else %}
     max(case when __cdc_part = 0 and op = 'r' and source_position is not null then changed_at end) over of_key as __cdc_read_at,
     max(case when __cdc_part = 0 and op = 'r' then named_struct(

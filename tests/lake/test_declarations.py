@@ -88,6 +88,14 @@ def exact(event: Record | Row) -> str:
     return re.sub(r'"<(.*?)>"', lambda found: json.loads(f'"{found[1]}"'), line)
 
 
+# Values that have what tells one form of an event from the other.
+FORMS = ("", "envelope")
+OTHERS = {
+    "name": '{"__op":"c","payload":{}}',
+    "properties": {"__op": "c", "after": {"name": "not this"}},
+    "attributes": '"before"',
+}
+
 # The events of the orders from 40 on.
 EVENTS_OF_FORMS: list[list[Record | str]] = [
     [
@@ -100,10 +108,11 @@ EVENTS_OF_FORMS: list[list[Record | str]] = [
         # The key alone, in Kafka's.
         exact(event(65, "d", {"gross": f"<{GROSS}>"}, form="envelope")),
         event(66, "c", 45, DECLARED["texts"]),
+        *(event(67 + i, "c", 46 + i, OTHERS, form=form) for i, form in enumerate(FORMS)),
     ],
     [
-        event(67, "u", 40, {n: sent for n, (_, sent) in UNSENT.items()} | {"prices": None}),
-        event(68, "u", 41, {"prices": [PLACEHOLDER]}),
+        event(69, "u", 40, {n: sent for n, (_, sent) in UNSENT.items()} | {"prices": None}),
+        event(70, "u", 41, {"prices": [PLACEHOLDER]}),
     ],
 ]
 
@@ -180,7 +189,7 @@ def test_row_is_as_declared(rows: dict[int, Row], snapshot: SnapshotAssertion) -
 def test_renamed_column_has_the_values_of_its_old_names(built: Built) -> None:
     """Of an event that has two of them, the newest one's; the key's, too."""
     rows = {row["order_id"]: row for row in built[0].rows("silver.renamed")}
-    assert rows.keys() == {*range(16), *range(30, 34), *range(40, 46)}
+    assert rows.keys() == {*range(16), *range(30, 34), *range(40, 48)}
     found = {key: (rows[key]["op"], rows[key]["topic_name"]) for key in range(30, 34)}
     assert found == {30: ("u", "kept"), 31: ("u", None), 32: ("d", None), 33: ("d", None)}
 
@@ -188,7 +197,7 @@ def test_renamed_column_has_the_values_of_its_old_names(built: Built) -> None:
 def test_event_without_a_key_has_no_row(built: Built, rows: dict[int, Row]) -> None:
     """A delete that brings no row and no key, or one that is made up."""
     assert built[1] == [[], []]
-    assert rows.keys() == {*range(16), 30, 31, 32, *range(40, 46)}
+    assert rows.keys() == {*range(16), 30, 31, 32, *range(40, 48)}
     rejected = built[0].sql(
         "select kafka_offset, rejection from staging.stg_orders"
         " where rejection is not null and kafka_offset < 30"
@@ -286,6 +295,12 @@ def test_text_of_digits_may_be_base64(built: Built, forms: dict[int, Row]) -> No
         " where kafka_offset = 66"
     )
     assert found == [[r"45-\-26588.24", "None"]]
+
+
+def test_form_of_an_event_is_not_taken_from_its_values(forms: dict[int, Row]) -> None:
+    expected = OTHERS | {"properties": compact(OTHERS["properties"])}
+    for key in (46, 47):
+        assert {name: forms[key][name] for name in OTHERS} == expected
 
 
 def test_dates_and_times_may_be_iso_texts(forms: dict[int, Row]) -> None:
