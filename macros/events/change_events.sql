@@ -14,16 +14,15 @@
 {%- set base64, digits = 'base64(cast(' ~ text ~ ' as binary))', local_md5(placeholder) -%}
 {%- set uuid = [digits[:8], digits[8:12], '3' ~ digits[13:16], '89ab'[digits[16] | int(base=16) % 4] ~ digits[17:20],
     digits[20:]] | join('-') -%}
-{%- set bytes = [] -%}{%- for byte in placeholder.encode() -%}{%- do bytes.append((byte + 128) % 256 - 128) -%}{%- endfor -%}
+{%- set bytes = [] -%}
+{%- for byte in placeholder.encode() -%}{%- do bytes.append((byte + 128) % 256 - 128) -%}{%- endfor -%}
 with
 {#- No text of an event has the mark of its long numbers: it is a digest of all of it. #}
 events as (
     select
         *,
         {{ cdc_lakehouse.topic_partition() }} as topic_partition,
-        {#- certainly flattened: of a text without escapes each name is there as it is -#}
-        contains(value, concat('"__op":"', op, '"')) and not (contains(value, '\\')
-            or contains(value, '"before"') or contains(value, '"after"') or contains(value, '"payload"')) as is_flat,
+        {{ cdc_lakehouse._exact_numbers('key') | indent(8) }} as exact_key,
         {{ cdc_lakehouse._exact_numbers('value', 'md5(value)') | indent(8) }} as marked_value
     from {{ bronze }}
     {{ only | indent(4) }}
@@ -37,14 +36,14 @@ marked_rows as (
     select
         events.*,
         case
-            when is_flat or flat_op is not null then marked_value
+            when flat_op is not null then marked_value
             when payload is null or outer_schema is null then if(op = 'd', before_row, after_row)
             when get_json_object(payload, '$.__op') is not null then payload
             else get_json_object(payload, if(op = 'd', '$.before', '$.after'))
         end as marked_row
     from events
     lateral view inline(array(from_json(
-        if(is_flat, null, marked_value), '__op string, before string, after string, schema string, payload string'
+        marked_value, '__op string, before string, after string, schema string, payload string'
     ))) outside as flat_op, before_row, after_row, outer_schema, payload
 ),
 
@@ -86,7 +85,6 @@ images as (
     select
         *,
         case when not is_deleted then row_image end as live,
-        if(is_deleted or row_image.`{{ key_columns | join('` is null or row_image.`') }}` is null, {{ cdc_lakehouse._exact_numbers('key') }}, null) as exact_key,
         array(
             {{ text }}, {{ base64 }}, to_json(array({{ text }})), to_json(array({{ base64 }})),
             '["{{ uuid }}"]', to_json(map({{ text }}, {{ text }})), '[{{ bytes | join(',') }}]'
