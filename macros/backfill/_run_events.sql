@@ -2,7 +2,7 @@
 {% macro _run_events(source, table) -%}
 {%- set key, is_all = '`' ~ table['key'] ~ '`', not table['is_increment'] -%}
 {%- set snapshots = table['snapshots'] if is_all else [] -%}
-{%- set known = table['ignored_fields'] + ['__deleted', '__op', '__table', '__lsn', '__source_ts_ms'] -%}
+{%- set listed = table['source_names'].values() | sum(start=table['ignored_fields']) -%}
 {%- set own = 'event_id, op, source_epoch, source_position, source_lsn, topic_generation, topic_partition,'
     ~ ' kafka_offset, changed_at, ingested_at, ingest_batch' -%}
 {#- null where what is stored does not tell -#}
@@ -94,8 +94,8 @@ truncated as (
 events as (
     select
         `{{ table['columns'] | join('`, `') }}`, {{ own }}, is_deleted, unavailable_columns, untyped_columns,
-        {#- not those that a column holds, nor Debezium's of nearly every event: as a rule none is left to carry along #}
-        array_except(fields, array('{{ table['source_names'].values() | sum(start=known) | join("', '") }}')) as fields,
+        {#- those to warn of, none as a rule: what Debezium adds begins with two underscores #}
+        filter(fields, field -> not (startswith(field, '__') or field in ('{{ listed | join("', '") }}'))) as fields,
         {% if table['truncates'] -%}
         if(op = 'r', array_max(transform(
             filter(

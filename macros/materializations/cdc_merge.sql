@@ -72,8 +72,7 @@
     {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
     {{ run_hooks(post_hooks) }}
 
-    {%- for field in (fromjson(found['fields']) | sort if found.get('fields') and not flags.EMPTY else [])
-        if not field.startswith('__') -%}
+    {%- for field in (fromjson(found['fields']) | sort if found.get('fields') and not flags.EMPTY else []) -%}
         {%- do exceptions.warn("model '" ~ fold['name'] ~ "' does not list the field '"
             ~ (field if field.isprintable() else field | tojson) ~ "' that its events have: cdc-lakehouse diff says"
             ~ " whether its column is new, renamed, dropped or generated; 'ignored_fields' under meta has those that no"

@@ -1,7 +1,8 @@
 {# What the row of each key was after each of its versions, in their order (docs/decisions/0001, 0027). #}
 {% macro row_states(events, table, stored=none) -%}
 {%- set key, is_silver = '`' ~ table['key'] ~ '`', not table['is_history'] -%}
-{#- of the states before the last one: histories and rows that inherit values read them (the last one has no read that overtakes) -#}
+{#- of the states before the last one: histories and rows that inherit values read them; in the last one a change wins
+    over the reads that overtake it, which need not be known -#}
 {%- set has_states, is_change = 'wanted' in table or not is_silver, "__cdc_part = 0 and op <> 'r'" -%}
 {%- set streamed = "case when op = 'r' then position_before_read when __cdc_part >= -1 then source_position end" -%}
 {#- of a column that a stored row carries, its own position is not known -#}
@@ -93,16 +94,18 @@ followed as (
             case when __cdc_position is not null then named_struct('epoch', source_epoch, 'position', __cdc_position) end
         ) over from_here_on).position end as __cdc_from_position,
         {%- endif %}
-        {%- for column in table['unchanged'] if has_states %}
+        {%- if has_states %}
+        {%- for column in table['unchanged'] %}
         min(case when {{ is_change }} and (op in ('c', 'd') or not array_contains(unavailable_columns, '{{ column }}'))
             then changed_at end) over from_here_on as __cdc_next_{{ loop.index }}_at,
         {%- endfor %}
-        {% if has_states %}coalesce(
+        coalesce(
             __cdc_part = 0 and op = 'r' and source_position is not null
             and min(case when {{ is_change }} then changed_at end) over from_here_on <= changed_at and (
                 lead(source_epoch) over backwards = source_epoch or last_value(case when {{ is_change }} then op end, true) over from_here_on = 'c'
             ), false
-        ) as __cdc_overtakes,{% endif %}
+        ) as __cdc_overtakes,
+        {%- endif %}
         row_number() over backwards as __cdc_number, first_value(__cdc_part = 0 and size(unavailable_columns) = 0) over from_here_on as __cdc_is_whole
     from placed
     window

@@ -88,9 +88,9 @@ def exact(event: Record | Row) -> str:
     return re.sub(r'"<(.*?)>"', lambda found: json.loads(f'"{found[1]}"'), line)
 
 
-# Values that have what tells one form of an event from the other.
+# Values with the names that an event's form is told by.
 FORMS = ("", "envelope")
-OTHERS = {
+MISLEADING = {
     "name": '{"__op":"c","payload":{}}',
     "properties": {"__op": "c", "after": {"name": "not this"}},
     "attributes": '"before"',
@@ -108,7 +108,7 @@ EVENTS_OF_FORMS: list[list[Record | str]] = [
         # The key alone, in Kafka's.
         exact(event(65, "d", {"gross": f"<{GROSS}>"}, form="envelope")),
         event(66, "c", 45, DECLARED["texts"]),
-        *(event(67 + i, "c", 46 + i, OTHERS, form=form) for i, form in enumerate(FORMS)),
+        *(event(67 + n, "c", 46 + n, MISLEADING, form=FORMS[n]) for n in range(2)),
     ],
     [
         event(69, "u", 40, {n: sent for n, (_, sent) in UNSENT.items()} | {"prices": None}),
@@ -298,9 +298,9 @@ def test_text_of_digits_may_be_base64(built: Built, forms: dict[int, Row]) -> No
 
 
 def test_form_of_an_event_is_not_taken_from_its_values(forms: dict[int, Row]) -> None:
-    expected = OTHERS | {"properties": compact(OTHERS["properties"])}
+    expected = MISLEADING | {"properties": compact(MISLEADING["properties"])}
     for key in (46, 47):
-        assert {name: forms[key][name] for name in OTHERS} == expected
+        assert {name: forms[key][name] for name in MISLEADING} == expected
 
 
 def test_dates_and_times_may_be_iso_texts(forms: dict[int, Row]) -> None:
